@@ -1,0 +1,25 @@
+"""Fixtures that every test may use."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+__all__ = ["shared_data"]
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """Folder of public run logs with independently counted answers; the test skips where it is absent.
+
+    The environment variable ``VERDIV_DATA`` names it; the default stands beside the repository.
+    """
+    named = os.environ.get("VERDIV_DATA")
+    folder = Path(named) if named else ROOT.parent / "shared" / "data"
+    if not folder.is_dir():
+        pytest.skip(f"no folder of public logs at {folder}: name one with VERDIV_DATA")
+    return folder
