@@ -1,0 +1,220 @@
+"""Where the gated small tier breaks even with the teacher: B*, the first repair dividend, the regimes."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import numpy as np
+import numpy.typing as npt
+
+from verdiv.pricing.closed import recovery
+from verdiv.pricing.series import Array, as_array
+
+__all__ = [
+    "REGIMES",
+    "Regime",
+    "break_even",
+    "explain",
+    "first_repair_dividend",
+    "log_branch",
+    "measured_dividend",
+    "recovery_limit",
+    "regime",
+]
+
+IntArray = npt.NDArray[np.int64]
+
+
+class Regime(StrEnum):
+    """How the teacher's quality edge D compares with what feedback can recover."""
+
+    ZERO = "0"
+    """D ≤ 0: the small tier is no worse to begin with."""
+    I = "i"  # noqa: E741 - the paper's own name
+    """The first repair covers the edge, and what the message adds to a blind redraw covers it alone."""
+    II = "ii"
+    """Some finite budget covers the edge, but not by the first message alone."""
+    III = "iii"
+    """The edge exceeds everything that retries can recover: no budget of the gated small tier reaches it."""
+
+
+REGIMES = (Regime.ZERO, Regime.I, Regime.II, Regime.III)
+"""The regimes in the order of their integer codes."""
+
+_SENTENCES = {
+    Regime.ZERO: (
+        "The small tier's one draw is already as good as the teacher's: break-even needs no retry (B_q = 1)."
+    ),
+    Regime.I: (
+        "The teacher's edge is within the first repair dividend: one retry with the verifier's message "
+        "reaches the teacher, and the message, not luck of resampling, pays for it."
+    ),
+    Regime.II: (
+        "The teacher's edge exceeds the first repair dividend but stays below what repeated feedback "
+        "recovers: a larger budget, or luck of resampling within the first, reaches the teacher."
+    ),
+    Regime.III: (
+        "The teacher's edge is at least all that feedback can recover: the static ceiling binds, no gated "
+        "small-tier budget reaches the teacher, and the money belongs to the teacher."
+    ),
+}
+
+
+def break_even(
+    quality_by_budget: npt.ArrayLike, bill_by_budget: npt.ArrayLike, q_T: npt.ArrayLike, c_T: npt.ArrayLike
+) -> IntArray:
+    """Search the smallest budget that reaches the teacher's quality for no more than the teacher's bill.
+
+    B* = min{B : Q_B ≥ q_T and bill_B ≤ c_T} (*The Verifier's Dividend*, T2), by search over the budgets
+    given, never by the log formula.
+
+    Parameters
+    ----------
+    quality_by_budget, bill_by_budget
+        Budgets 1 … B_max on the last axis; they broadcast with each other.
+    q_T, c_T
+        Teacher's quality and bill, broadcasting with the leading axes.
+
+    Returns
+    -------
+    ndarray of int64
+        B*, or 0 for "none by B_max". NaN never reaches: a NaN price counts as out of reach.
+
+    Examples
+    --------
+    >>> int(break_even([0.80, 0.9681], [1.0, 1.18], 0.90, 2.5))
+    2
+    """
+    quality, bill = as_array(quality_by_budget), as_array(bill_by_budget)
+    reached = (quality >= as_array(q_T)[..., None]) & (bill <= as_array(c_T)[..., None])
+    first = np.argmax(reached, axis=-1) + 1
+    return np.asarray(np.where(reached.any(axis=-1), first, 0), dtype=np.int64)
+
+
+def first_repair_dividend(
+    p_d: npt.ArrayLike, sigma: npt.ArrayLike, phi: npt.ArrayLike, s1: npt.ArrayLike = 1.0
+) -> Array:
+    """Give the quality that the first message buys beyond a blind redraw: D_c = p_d(σ s1 + (1 − σ)φ).
+
+    *The Verifier's Dividend*, T2, prints it with s1 = 1 (the default).
+
+    Examples
+    --------
+    >>> round(float(first_repair_dividend(0.18, 0.6, 0.05)), 4)
+    0.1116
+    """
+    w = as_array(sigma)
+    return np.asarray(as_array(p_d) * (w * as_array(s1) + (1.0 - w) * as_array(phi)))
+
+
+def measured_dividend(
+    p_d: npt.ArrayLike,
+    sigma: npt.ArrayLike,
+    s1: npt.ArrayLike,
+    s2: npt.ArrayLike,
+    b1: npt.ArrayLike,
+    b2: npt.ArrayLike,
+) -> Array:
+    """Give D_c against measured blind redraws: p_d[σ(s1 − b1) + (1 − σ)(s2 − b2)].
+
+    b1, b2 are the successes of a blind redraw after a structural / semantic first error. With b1 = 0 and
+    b2 = q0 it is `first_repair_dividend` at the same s1.
+    """
+    w = as_array(sigma)
+    return np.asarray(
+        as_array(p_d) * (w * (as_array(s1) - as_array(b1)) + (1.0 - w) * (as_array(s2) - as_array(b2)))
+    )
+
+
+def recovery_limit(sigma: npt.ArrayLike, s1: npt.ArrayLike, s2: npt.ArrayLike) -> Array:
+    """Give sup R: the share of the flagged mass whose class has a repair that can succeed at all."""
+    w, a, b = np.broadcast_arrays(as_array(sigma), as_array(s1), as_array(s2))
+    limit = w * (a > 0) + (1.0 - w) * (b > 0)
+    return np.asarray(np.where(np.isnan(a) | np.isnan(b), np.nan, limit))
+
+
+def regime(
+    q0: npt.ArrayLike,
+    p_d: npt.ArrayLike,
+    sigma: npt.ArrayLike,
+    s1: npt.ArrayLike,
+    s2: npt.ArrayLike,
+    q_T: npt.ArrayLike,
+    *,
+    dividend: npt.ArrayLike | None = None,
+) -> npt.NDArray[np.int8]:
+    """Sort parameter points into the regimes of *The Verifier's Dividend*, T2.
+
+    With D = q_T − q0: (0) D ≤ 0; (i) D ≤ min(D_c, p_d R_1); (ii) D reached by some finite budget;
+    (iii) beyond. Since R_n only approaches its supremum when 0 < s < 1, D = p_d sup R itself is (iii) unless
+    R_1 attains it.
+
+    Parameters
+    ----------
+    q0, p_d, sigma, s1, s2, q_T
+        Rates, broadcasting.
+    dividend
+        D_c to use; the printed form p_d(σ + (1 − σ)(s2 − q0)) if absent.
+
+    Returns
+    -------
+    ndarray of int8
+        Index into `REGIMES`, −1 where an argument is NaN.
+
+    Examples
+    --------
+    >>> REGIMES[int(regime(0.8, 0.18, 0.6, 0.99, 0.85, 0.9))].value
+    'i'
+    """
+    q, d, w = as_array(q0), as_array(p_d), as_array(sigma)
+    edge = as_array(q_T) - q
+    if dividend is None:
+        dividend = first_repair_dividend(d, w, as_array(s2) - q)
+    first = d * recovery(1, w, s1, s2)
+    top = d * recovery_limit(w, s1, s2)
+    edge, first, top, paid = np.broadcast_arrays(edge, first, top, as_array(dividend))
+    within = (edge <= first) | (edge < top)
+    codes = np.where(edge <= 0, 0, np.where((edge <= first) & (edge <= paid), 1, np.where(within, 2, 3)))
+    unknown = np.isnan(edge) | np.isnan(first) | np.isnan(top) | np.isnan(paid)
+    return np.asarray(np.where(unknown, -1, codes), dtype=np.int8)
+
+
+def explain(which: Regime) -> str:
+    """Give the sentence that says what a regime means for the one who pays."""
+    return _SENTENCES[which]
+
+
+def log_branch(p_d: npt.ArrayLike, sigma: npt.ArrayLike, s2: npt.ArrayLike, edge: npt.ArrayLike) -> Array:
+    r"""Give the break-even budget by the logarithm, as an alternative to print beside the search.
+
+    .. math:: B = 1 + \left\lceil \ln\frac{1 - D/p_d}{1-\sigma} \Big/ \ln(1-s_2) \right\rceil
+
+    Solves Q_B = q0 + p_d(1 − (1−σ)(1−s2)^{B−1}) = q_T, i.e. the class-stable frontier with s1 = 1. It ignores
+    the bill, and it errs where s1 < 1 matters; decisions use `break_even`.
+
+    Parameters
+    ----------
+    p_d, sigma, s2
+        Rates, broadcasting.
+    edge
+        D = q_T − q0.
+
+    Returns
+    -------
+    ndarray
+        Budget: 1 where D ≤ 0, at least 2 otherwise, ``inf`` where the form is never reached.
+
+    Examples
+    --------
+    >>> float(log_branch(0.18, 0.6, 0.85, 0.17))
+    3.0
+    """
+    d, w, s, gap = np.broadcast_arrays(as_array(p_d), as_array(sigma), as_array(s2), as_array(edge))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        left = 1.0 - gap / d
+        steps = np.ceil(np.log(left / (1.0 - w)) / np.log(1.0 - s))
+    # One repair suffices when structural errors alone, or a certain semantic repair, cover the edge.
+    one = (gap <= d * w) | ((s == 1) & (gap <= d))
+    found = np.where(one, 1.0, np.where((left > 0) & (s > 0), np.maximum(steps, 1.0), np.inf))
+    found = np.where(np.isnan(d) | np.isnan(w) | np.isnan(s) | np.isnan(gap), np.nan, found)
+    return np.asarray(np.where(gap <= 0, 1.0, 1.0 + found))
