@@ -17,6 +17,7 @@ __all__ = [
     "MissingExtra",
     "UsageRefused",
     "VerdivError",
+    "WriteFailed",
 ]
 
 SHOWN_FAULTS = 10
@@ -100,6 +101,10 @@ class UsageRefused(VerdivError):
 
 class MissingExtra(VerdivError):
     """A heavy optional part is not installed; the message names the extra that brings it."""
+
+
+class WriteFailed(VerdivError):
+    """An output could not be written (disk full, no permission, name taken); nothing half-written is left."""
 
 
 class ChainBroken(VerdivError):
