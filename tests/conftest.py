@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-__all__ = ["shared_data"]
+__all__ = ["shared_data", "shared_spec"]
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -22,4 +22,17 @@ def shared_data() -> Path:
     folder = Path(named) if named else ROOT.parent / "shared" / "data"
     if not folder.is_dir():
         pytest.skip(f"no folder of public logs at {folder}: name one with VERDIV_DATA")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def shared_spec() -> Path:
+    """Folder of the paper's printed figures; the test skips where it is absent.
+
+    The environment variable ``VERDIV_SPEC`` names it; the default stands beside the repository.
+    """
+    named = os.environ.get("VERDIV_SPEC")
+    folder = Path(named) if named else ROOT.parent / "shared" / "spec"
+    if not folder.is_dir():
+        pytest.skip(f"no folder of printed figures at {folder}: name one with VERDIV_SPEC")
     return folder
