@@ -39,7 +39,9 @@ Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 class Plan(BaseModel):
     """Settings shared by every part of a registration: frozen, strict, nothing unknown, no NaN."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", strict=True, allow_inf_nan=False, use_attribute_docstrings=True
+    )
 
 
 class Tier(Plan):
