@@ -1,6 +1,6 @@
-"""The hash chain over the lines of a run log.
+r"""The hash chain over the lines of a run log.
 
-Each record carries ``prev``, the SHA-256 of the bytes of the line before it, the line's end (``\\n``) not
+Each record carries ``prev``, the SHA-256 of the bytes of the line before it, the line's end (``\n``) not
 included; the header's ``prev`` is null. The footer's ``head`` is the SHA-256 of the last line before the
 footer, so that a dropped tail, an edited line, a moved line or an added one all show. What the chain cannot
 show is an edit of the last line of a log without a footer, which is why such a log is called incomplete.
