@@ -1,1 +1,1 @@
-"""protocol."""
+"""The preregistered protocol as running code: suite, verifiers, arms, runner and local model."""

@@ -1,0 +1,1 @@
+"""Tasks with exact ground truth: three families, a seeded generator, and the interface for one's own."""
