@@ -1,0 +1,227 @@
+"""Direct estimates: the Bayesian bootstrap over tasks.
+
+Real tasks get Exp(1) weights (Rubin 1981). Per family two pseudo-tasks stand at the extremes of what is averaged,
+with Gamma(n_f / 2n) weights each, so that 0/n and n/n give proper intervals and the whole suite carries one
+pseudo-task; a family reported alone carries one by itself. A mean over chains weighs its pseudo-tasks like an average
+task; a ratio of counts weighs them like half a pseudo-draw on each side, which for one draw a task is exactly the
+Jeffreys posterior. All terms of a contrast share one weight vector, and the second term sees the two extremes
+exchanged, so that the contrast itself has its pseudo-tasks at its own extremes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from verdiv.estimators.observations import BoolArray, FloatArray, IntArray
+
+__all__ = ["Bootstrap", "Columns", "Summary", "summarise_draws"]
+
+BLOCK = 4_000_000
+"""Weights held in memory at once."""
+
+TASK_STREAM, PSEUDO_STREAM = 0xB007, 0x9E0D
+"""Separate random streams of task weights and of pseudo-task weights."""
+
+Columns = Mapping[str, FloatArray]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A posterior in five numbers; the interval is equal-tailed with probability .95."""
+
+    mean: float
+    median: float
+    sd: float
+    low: float
+    high: float
+
+
+def summarise_draws(draws: FloatArray, probability: float = 0.95) -> Summary:
+    """Summarise posterior draws by mean, median, sd and an equal-tailed interval.
+
+    Parameters
+    ----------
+    draws
+        Posterior draws, shape ``(draws,)``, without NaN.
+    probability
+        Mass of the interval.
+
+    Examples
+    --------
+    >>> summarise_draws(np.linspace(0.0, 1.0, 1001)).high
+    0.975
+    """
+    tail = (1.0 - probability) / 2.0
+    low, median, high = np.quantile(draws, [tail, 0.5, 1.0 - tail])
+    return Summary(float(draws.mean()), float(median), float(draws.std()), float(low), float(high))
+
+
+class Bootstrap:
+    """Posterior draws of any smooth function of per-task sums, by reweighting tasks.
+
+    Parameters
+    ----------
+    family
+        Family index of each task, shape ``(tasks,)``.
+    weights
+        Registered family weights, shape ``(families,)``, summing to 1.
+    draws
+        Posterior draws.
+    seed
+        Seed of the weights; the same seed gives the same weights for every quantity.
+    alone
+        True where each family is reported by itself, so that each carries a whole pseudo-task.
+    """
+
+    def __init__(
+        self, family: IntArray, weights: FloatArray, *, draws: int = 4000, seed: int = 0, alone: bool = False
+    ) -> None:
+        self.draws = draws
+        self.weights = np.asarray(weights, dtype=np.float64)
+        self.families = len(self.weights)
+        self.tasks = len(family)
+        self.size = np.bincount(family, minlength=self.families).astype(np.float64)
+        self._seed = seed
+        self._columns: dict[str, FloatArray] = {}
+        self._sums: dict[str, FloatArray] = {}
+        self._order = np.argsort(family, kind="stable")
+        self._bounds = np.searchsorted(family[self._order], np.arange(self.families + 1))
+        share = np.full(self.families, 0.5) if alone else 0.5 * self.size / max(self.tasks, 1)
+        shape = np.where(self.size > 0, share, 0.0)
+        rng = np.random.default_rng(np.random.SeedSequence([seed, PSEUDO_STREAM]))
+        pseudo = rng.standard_gamma(np.maximum(shape, 1e-300), (2, draws, self.families))
+        self.high: FloatArray = np.where(shape > 0, pseudo[0], 0.0)
+        self.low: FloatArray = np.where(shape > 0, pseudo[1], 0.0)
+
+    def extend(self, columns: Columns) -> None:
+        """Add per-task columns; every column of a bootstrap sees the same weights.
+
+        Parameters
+        ----------
+        columns
+            Name to per-task values, each of shape ``(tasks,)``. Names already there are replaced.
+        """
+        if not columns:
+            return
+        matrix = np.stack([np.asarray(v, dtype=np.float64) for v in columns.values()], axis=1)[self._order]
+        sums = np.zeros((self.draws, self.families, matrix.shape[1]))
+        rng = np.random.default_rng(np.random.SeedSequence([self._seed, TASK_STREAM]))
+        step = max(1, BLOCK // max(1, self.tasks))
+        for start in range(0, self.draws, step):
+            w = rng.standard_exponential((min(step, self.draws - start), self.tasks))
+            for f in range(self.families):
+                inside = slice(self._bounds[f], self._bounds[f + 1])
+                sums[start : start + step, f] = w[:, inside] @ matrix[inside]
+        for j, (name, values) in enumerate(columns.items()):
+            self._columns[name] = np.asarray(values, dtype=np.float64)
+            self._sums[name] = sums[:, :, j]
+
+    def sums(self, name: str) -> FloatArray:
+        """Weighted sums of a column, shape ``(draws, families)``."""
+        return self._sums[name]
+
+    def column(self, name: str) -> FloatArray:
+        """The column itself, shape ``(tasks,)``."""
+        return self._columns[name]
+
+    def _pseudo(self, exchanged: bool) -> tuple[FloatArray, FloatArray]:
+        return (self.low, self.high) if exchanged else (self.high, self.low)
+
+    def _mix(self, values: FloatArray, present: BoolArray, weights: FloatArray | None) -> FloatArray:
+        """Average over families with weights renormalised to the families that have data."""
+        pi = np.where(present, self.weights if weights is None else weights, 0.0)
+        total = pi.sum()
+        if total <= 0.0:
+            return np.full(self.draws, np.nan)
+        return np.asarray(np.where(present, values, 0.0) @ (pi / total))
+
+    def mean(
+        self,
+        k: str,
+        n: str,
+        *,
+        least: float = 0.0,
+        greatest: float = 1.0,
+        exchanged: bool = False,
+        weights: FloatArray | None = None,
+    ) -> FloatArray:
+        """Mean of a task-level quantity, e.g. an arm's quality or bill.
+
+        Per family ``(Σ w k + c̄ (g_high · greatest + g_low · least)) / (Σ w n + c̄ (g_high + g_low))`` with ``c̄`` the
+        mean of ``n`` over the family's tasks that have any; families are mixed with their weights.
+
+        Parameters
+        ----------
+        k, n
+            Names of the columns of sums and counts.
+        least, greatest
+            Extremes of the quantity, where the two pseudo-tasks stand.
+        exchanged
+            True for the second term of a contrast.
+        weights
+            Family weights other than the registered ones, shape ``(families,)``.
+
+        Returns
+        -------
+        numpy.ndarray
+            Shape ``(draws,)``; NaN where no family has data.
+        """
+        high, low = self._pseudo(exchanged)
+        total = self.column(n)
+        present = self.sums(n).max(axis=0) > 0
+        typical = float(total[total > 0].mean()) if (total > 0).any() else 1.0
+        num = self.sums(k) + typical * (high * greatest + low * least)
+        den = self.sums(n) + typical * (high + low)
+        return self._mix(np.divide(num, den, out=np.zeros_like(num), where=den > 0), present, weights)
+
+    def rate(
+        self,
+        k: str,
+        n: str,
+        base: str,
+        *,
+        least: float = 0.0,
+        greatest: float = 1.0,
+        exchanged: bool = False,
+        weights: FloatArray | None = None,
+    ) -> FloatArray:
+        """Draw-weighted rate of an event among draws that reach a stage: a ratio of population means.
+
+        ``Σ_f π_f K_f/C_f / Σ_f π_f N_f/C_f`` with ``K_f = Σ w k + g_high·greatest + g_low·least``,
+        ``N_f = Σ w n + g_high + g_low`` and ``C_f = Σ w base``. Averaging task rates would be another quantity:
+        hard tasks reach the later stages more often.
+
+        Returns
+        -------
+        numpy.ndarray
+            Shape ``(draws,)``; NaN where nothing reaches the stage.
+        """
+        num, den = self.parts(
+            k, n, base, least=least, greatest=greatest, exchanged=exchanged, weights=weights
+        )
+        return np.divide(num, den, out=np.full(self.draws, np.nan), where=den > 0)
+
+    def parts(
+        self,
+        k: str,
+        n: str,
+        base: str,
+        *,
+        least: float = 0.0,
+        greatest: float = 1.0,
+        exchanged: bool = False,
+        weights: FloatArray | None = None,
+    ) -> tuple[FloatArray, FloatArray]:
+        """Numerator and denominator of :meth:`rate`: population means per initial draw, shape ``(draws,)`` each."""
+        high, low = self._pseudo(exchanged)
+        c = self.sums(base)
+        present = c.max(axis=0) > 0
+        if not (self.sums(n).max(axis=0) > 0).any():
+            return np.full(self.draws, np.nan), np.zeros(self.draws)
+        c = np.where(c > 0, c, 1.0)
+        num = (self.sums(k) + high * greatest + low * least) / c
+        den = (self.sums(n) + high + low) / c
+        return self._mix(num, present, weights), self._mix(den, present, weights)

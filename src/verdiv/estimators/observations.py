@@ -1,0 +1,248 @@
+"""Which draws are measurements, and which of them are one and the same observation.
+
+A draw counts as a measurement when it carries no infrastructure error and was scored. Copies by construction
+(``copy_of``) and deterministic redraws of one prompt (temperature 0) are one observation: each of ``r`` such
+records gets weight ``1/r``, so that copies that agree count once and copies that disagree count as their mean.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+__all__ = [
+    "BoolArray",
+    "DrawColumns",
+    "FloatArray",
+    "IntArray",
+    "draw_columns",
+    "observation_groups",
+    "observation_weights",
+]
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+
+KINDS = {"initial": 0, "blind": 1, "feedback": 2}
+CLASSES = {"structural": 1, "semantic": 2, "unclassified": 3}
+STRUCTURAL, SEMANTIC, UNCLASSIFIED = 1, 2, 3
+MISSING = -1
+_NS = 1_000_000_000
+
+
+@dataclass(frozen=True)
+class DrawColumns:
+    """The draws table as plain arrays, one entry a draw (shape ``(draws,)``)."""
+
+    tasks: tuple[str, ...]
+    """Task ids; ``task`` indexes them."""
+    families: tuple[str, ...]
+    """Family names; ``family`` indexes them."""
+    task: IntArray
+    family: IntArray
+    arm: npt.NDArray[np.object_]
+    condition: npt.NDArray[np.object_]
+    tier: npt.NDArray[np.object_]
+    kind: IntArray
+    """0 initial, 1 blind, 2 feedback."""
+    replicate: IntArray
+    attempt: IntArray
+    correct: IntArray
+    """1, 0, or -1 for not scored."""
+    flagged: IntArray
+    """1, 0, or -1 for no verifier."""
+    oracle: IntArray
+    """1, 0, or -1 for no oracle."""
+    error_class: IntArray
+    """1 structural, 2 semantic, 0 none or unknown."""
+    answered: IntArray
+    """Class of the answered error: 1 structural, 2 semantic, 3 unclassified, 0 not a feedback draw."""
+    source: IntArray
+    """Row of the draw this one copies, or its own row."""
+    parent: IntArray
+    """Row of the draw this one answers, or -1."""
+    temperature: FloatArray
+    """NaN where unknown."""
+    seed: FloatArray
+    """NaN where unknown."""
+    prompt: IntArray
+    """Code of the prompt hash, -1 where unknown."""
+    output: IntArray
+    """Code of the output hash, -1 where unknown."""
+    billed: FloatArray
+    emitted: IntArray
+    errored: BoolArray
+    started: FloatArray
+    """Seconds since the epoch, NaN where unknown."""
+    seconds: FloatArray
+    """Wall-clock seconds from start to end, NaN where unknown."""
+    in_flight: FloatArray
+    tokens_out: FloatArray
+    device_seconds: FloatArray
+    model: IntArray
+    """Code of (tier, model, precision)."""
+
+    @property
+    def measured(self) -> BoolArray:
+        """Draws that are measurements: scored, and no infrastructure error."""
+        return ~self.errored & (self.correct >= 0)
+
+    def __len__(self) -> int:
+        """Count the draws."""
+        return len(self.task)
+
+
+def _tri(column: pd.Series) -> IntArray:
+    return np.asarray(column.astype("Int64").fillna(MISSING), dtype=np.int64)
+
+
+def _codes(column: pd.Series) -> IntArray:
+    return np.asarray(pd.factorize(column)[0], dtype=np.int64)
+
+
+def _floats(column: pd.Series) -> FloatArray:
+    return np.asarray(column.astype("Float64").to_numpy(dtype=np.float64, na_value=np.nan))
+
+
+def _stamps(column: pd.Series) -> FloatArray:
+    stamps = column.to_numpy(dtype="datetime64[ns]")
+    seconds = stamps.astype(np.int64) / _NS
+    return np.where(np.isnat(stamps), np.nan, seconds)
+
+
+def _rows_of(ids: pd.Series, wanted: pd.Series, default: IntArray) -> IntArray:
+    present = wanted.notna().to_numpy()
+    if not present.any():
+        return default
+    index = pd.Index(ids)
+    found = np.full(len(ids), MISSING, dtype=np.int64)
+    found[present] = index.get_indexer(pd.Index(wanted[present]))
+    return np.where(found >= 0, found, default)
+
+
+def draw_columns(draws: pd.DataFrame) -> DrawColumns:
+    """Turn the draws table into arrays.
+
+    Parameters
+    ----------
+    draws
+        Table with the columns of a run log, one row a draw.
+
+    Returns
+    -------
+    DrawColumns
+        Arrays of shape ``(draws,)`` in the table's order.
+
+    Raises
+    ------
+    ValueError
+        If a task belongs to two families.
+    """
+    table = draws.reset_index(drop=True)
+    task, tasks = pd.factorize(table["task_id"])
+    family, families = pd.factorize(table["family"], sort=True)
+    own = np.arange(len(table), dtype=np.int64)
+    first = pd.Series(family).groupby(task).agg(["min", "max"])
+    if len(first) and (first["min"] != first["max"]).any():
+        bad = tasks[int(np.flatnonzero((first["min"] != first["max"]).to_numpy())[0])]
+        raise ValueError(f"task {bad!r} stands in two families")
+    answered = table["answered_class"].map(CLASSES).fillna(0).to_numpy(dtype=np.int64)
+    error_class = table["error_class"].map(CLASSES).fillna(0).to_numpy(dtype=np.int64)
+    kind = table["prompt_kind"].map(KINDS).to_numpy(dtype=np.int64)
+    parent = _rows_of(table["draw_id"], table["parent"], np.full(len(table), MISSING, dtype=np.int64))
+    inherited = np.where(parent >= 0, error_class[parent], 0)
+    unanswered = (kind == KINDS["feedback"]) & (answered == 0)
+    answered = np.where(unanswered, np.where(inherited > 0, inherited, UNCLASSIFIED), answered)
+    started, ended = _stamps(table["started_at"]), _stamps(table["ended_at"])
+    card = table[["tier", "model", "precision"]].astype(object).fillna("")
+    return DrawColumns(
+        tasks=tuple(map(str, tasks)),
+        families=tuple(map(str, families)),
+        task=np.asarray(task, dtype=np.int64),
+        family=np.asarray(family, dtype=np.int64),
+        arm=table["arm"].to_numpy(dtype=object),
+        condition=table["condition"].to_numpy(dtype=object),
+        tier=table["tier"].to_numpy(dtype=object),
+        kind=kind,
+        replicate=table["replicate"].to_numpy(dtype=np.int64),
+        attempt=table["attempt"].to_numpy(dtype=np.int64),
+        correct=_tri(table["correct"]),
+        flagged=_tri(table["flagged"]),
+        oracle=_tri(table["oracle_flagged"]),
+        error_class=error_class,
+        answered=answered,
+        source=_rows_of(table["draw_id"], table["copy_of"], own),
+        parent=parent,
+        temperature=_floats(table["temperature"]),
+        seed=_floats(table["seed"]),
+        prompt=_codes(table["prompt_sha256"]),
+        output=_codes(table["output_sha256"]),
+        billed=table["billed"].to_numpy(dtype=np.float64),
+        emitted=_tri(table["emitted"]),
+        errored=table["error_kind"].notna().to_numpy(dtype=bool),
+        started=started,
+        seconds=ended - started,
+        in_flight=_floats(table["in_flight"]),
+        tokens_out=_floats(table["tokens_out"]),
+        device_seconds=_floats(table["device_seconds"]),
+        model=np.asarray(
+            pd.factorize(card["tier"] + "\x1f" + card["model"] + "\x1f" + card["precision"])[0],
+            dtype=np.int64,
+        ),
+    )
+
+
+def observation_groups(draws: DrawColumns, rows: IntArray) -> IntArray:
+    """Number the distinct observations among some draws.
+
+    Two draws are one observation when one copies the other, or when both were decoded at temperature 0 from the
+    same prompt (its hash; without one, prompt kind and attempt) for the same task, model, precision and
+    condition. A seed means nothing at temperature 0.
+
+    Parameters
+    ----------
+    draws
+        All draws.
+    rows
+        Indices of the draws in question, shape ``(m,)``.
+
+    Returns
+    -------
+    numpy.ndarray
+        Group number of each, shape ``(m,)``.
+    """
+    root = draws.source[rows]
+    root = draws.source[root]
+    greedy = draws.temperature[root] == 0.0
+    condition = pd.factorize(draws.condition[rows])[0]
+    chain = np.where(draws.kind[root] == KINDS["initial"], 0, draws.attempt[root])
+    key = pd.DataFrame(
+        {
+            "row": np.where(greedy, -1, root),
+            "task": np.where(greedy, draws.task[root], 0),
+            "prompt": np.where(greedy, draws.prompt[root], 0),
+            "kind": np.where(greedy, draws.kind[root], 0),
+            "attempt": np.where(greedy & (draws.prompt[root] < 0), chain, 0),
+            "model": np.where(greedy, draws.model[root], 0),
+            "condition": np.where(greedy, condition, 0),
+        }
+    )
+    return np.asarray(key.groupby(list(key.columns), sort=False).ngroup(), dtype=np.int64)
+
+
+def observation_weights(draws: DrawColumns, rows: IntArray) -> tuple[FloatArray, IntArray]:
+    """Weigh draws so that each distinct observation counts once.
+
+    Returns
+    -------
+    tuple
+        Weights ``1/r`` for the ``r`` records of one observation, shape ``(m,)``, and the group numbers.
+    """
+    if len(rows) == 0:
+        return np.empty(0), np.empty(0, dtype=np.int64)
+    groups = observation_groups(draws, rows)
+    return 1.0 / np.bincount(groups)[groups], groups

@@ -1,0 +1,130 @@
+"""Item-flip noise floors, with their own uncertainty.
+
+``p_flip`` of an arm is the chance that two independent replicates of one task differ in ``correct``. The floor of a
+mean paired difference is the smallest size that pure flipping exceeds at most 5 % of the time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from verdiv.estimators.bootstrap import Bootstrap
+from verdiv.estimators.chains import Chains, replicate_pairs
+from verdiv.estimators.observations import DrawColumns, FloatArray
+
+__all__ = ["FlipRate", "Floor", "flip_rate", "noise_draws", "noise_floor"]
+
+LEVEL = 0.05
+"""How often pure flipping may exceed its floor."""
+
+MIXTURE = 400
+"""Posterior points of p_flip that the floor is averaged over at most."""
+
+
+@dataclass(frozen=True)
+class FlipRate:
+    """Posterior of an arm's item-flip rate."""
+
+    arm: str
+    budget: int
+    draws: FloatArray
+    """Posterior draws, shape ``(draws,)``."""
+    pairs: int
+    """Unordered pairs of independent replicates."""
+    flips: int
+    """Pairs that differ in ``correct``."""
+    tasks: int
+    """Tasks with at least two independent replicates."""
+
+
+@dataclass(frozen=True)
+class Floor:
+    """Noise floor of a mean paired difference of two arms."""
+
+    value: float
+    tasks: int
+    replicates: int
+    pairs: int
+    """A/A pairs behind it, both arms together."""
+
+
+def flip_rate(columns: DrawColumns, chains: Chains, budget: int, *, draws: int, seed: int) -> FlipRate | None:
+    """Posterior of p_flip of an arm at a budget.
+
+    The task mean of ``2c(r−c)/(r(r−1))`` over tasks with ``r ≥ 2`` independent replicates, ``c`` of them correct,
+    bootstrapped by task with half a pseudo-task at 0 and half a pseudo-task at 1: no flip among ``m`` tasks gives
+    exactly Beta(½, m + ½).
+
+    Returns
+    -------
+    FlipRate or None
+        None where no task has two independent replicates.
+    """
+    r, c, flips = replicate_pairs(columns, chains, budget)
+    several = r >= 2
+    if not several.any():
+        return None
+    rate = np.divide(2.0 * flips, r * (r - 1.0), out=np.zeros_like(r), where=several)
+    boot = Bootstrap(np.zeros(len(r), dtype=np.int64), np.ones(1), draws=draws, seed=seed, alone=True)
+    boot.extend({"k": np.where(several, rate, 0.0), "n": several.astype(np.float64)})
+    return FlipRate(
+        chains.arm,
+        budget,
+        boot.mean("k", "n"),
+        round(float((r * (r - 1.0) / 2.0)[several].sum())),
+        round(float(flips[several].sum())),
+        int(several.sum()),
+    )
+
+
+def _tails(total: int, step: FloatArray) -> FloatArray:
+    """P(|Σ d| > s) for s = 0 … total, averaged over ``step`` = P(d = 1) = P(d = −1); exact by FFT."""
+    size = 2 * total + 1
+    angle = 2.0 * np.pi * np.arange(size) / size
+    tails = np.zeros(total + 1)
+    for p in step:
+        pmf = np.real(np.fft.fft((1.0 - 2.0 * p + 2.0 * p * np.cos(angle)) ** total)) / size
+        both = pmf[: total + 1].copy()
+        both[1:] += pmf[:total:-1]
+        tails += 1.0 - np.cumsum(both)
+    return tails / len(step)
+
+
+def noise_floor(first: FlipRate, second: FlipRate, *, tasks: int, replicates: int) -> Floor:
+    """Floor of a mean paired difference over ``tasks`` tasks and ``replicates`` replicates.
+
+    Smallest ε with ``P(|Σ d| > ε n r) ≤ .05``, the ``n r`` differences independent in {−1, 0, 1} with
+    ``P(±1) = (p_flip,A + p_flip,B)/4`` each, averaged over the posterior of both flip rates. Both arms' posteriors
+    come from the same task weights.
+
+    Raises
+    ------
+    ValueError
+        If there is no task or no replicate.
+    """
+    total = tasks * replicates
+    if total < 1:
+        raise ValueError("a floor needs at least one task and one replicate")
+    rate = (first.draws + second.draws) / 4.0
+    points = np.quantile(rate, (np.arange(MIXTURE) + 0.5) / MIXTURE) if len(rate) > MIXTURE else rate
+    tails = _tails(total, points)
+    return Floor(float(np.argmax(tails <= LEVEL)) / total, tasks, replicates, first.pairs + second.pairs)
+
+
+def noise_draws(
+    first: FlipRate, second: FlipRate, *, tasks: int, replicates: int, rng: np.random.Generator
+) -> FloatArray:
+    """Posterior draws of the flip noise of a mean paired difference, shape ``(draws,)``.
+
+    For statements about the tasks that were run: the observed difference minus this noise is the difference that
+    endless replicates of the same tasks would show.
+    """
+    total = tasks * replicates
+    p = np.clip((first.draws + second.draws) / 4.0, 0.0, 0.5)
+    up = rng.binomial(total, p)
+    down = rng.binomial(total - up, np.clip(p / np.maximum(1.0 - p, 1e-12), 0.0, 1.0))
+    noise: npt.NDArray[np.float64] = (up - down) / total
+    return noise
