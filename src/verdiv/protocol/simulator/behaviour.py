@@ -58,8 +58,8 @@ class Repairs:
     collapse_semantic: float = 1.0
     """The same for semantic errors."""
     persistence: float = 1.0
-    """Chance that a failed repair keeps its error class; else the class is drawn afresh. 1 is the paper's class
-    stability (A3), 0 its fresh re-partitioning."""
+    """Chance that a failed repair keeps its error class; else the class is drawn afresh. 1 is the paper's
+    class stability (A3), 0 its fresh re-partitioning."""
 
     def faults(self, where: str) -> list[Fault]:
         """List what is wrong with the values."""
@@ -81,7 +81,10 @@ class Greedy:
 
     def faults(self, where: str) -> list[Fault]:
         """List what is wrong with the values."""
-        return [*between(where, "flip", self.flip, 0.0, 1.0), *between(where, "logit", self.logit, -20.0, 20.0)]
+        return [
+            *between(where, "flip", self.flip, 0.0, 1.0),
+            *between(where, "logit", self.logit, -20.0, 20.0),
+        ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +116,9 @@ class ConditionEffect:
             *between(where, "load_factor", self.load_factor, 1e-3, 1e3),
         ]
         if not self.name or len(self.name) > 200 or not self.name.isprintable():
-            found.append(Fault(where, "a printable name of 1 to 200 characters", repr(self.name), "rename it"))
+            found.append(
+                Fault(where, "a printable name of 1 to 200 characters", repr(self.name), "rename it")
+            )
         return found
 
 
@@ -121,8 +126,8 @@ class ConditionEffect:
 class Load:
     """Device time of a draw.
 
-    ``log(device seconds) = log(seconds) + a_task + h log(in flight) + slope log(tokens out / 40) + noise``, with
-    ``a_task ~ N(0, task_sd)`` and ``noise ~ N(0, noise_sd)``; a teacher draw takes ``rho`` times as long.
+    ``log(device seconds) = log(seconds) + a_task + h log(in flight) + slope log(tokens out / 40) + noise``,
+    with ``a_task ~ N(0, task_sd)`` and ``noise ~ N(0, noise_sd)``; a teacher draw takes ``rho`` times as long.
     """
 
     h: float = 0.02
@@ -153,7 +158,9 @@ class Load:
         ]
         if not found and self.in_flight_min > self.in_flight_max:
             got = f"{self.in_flight_min} > {self.in_flight_max}"
-            found.append(Fault(where, "in_flight_min up to in_flight_max", got, "swap them", field="in_flight_min"))
+            found.append(
+                Fault(where, "in_flight_min up to in_flight_max", got, "swap them", field="in_flight_min")
+            )
         return found
 
 
@@ -168,4 +175,7 @@ class Losses:
 
     def faults(self, where: str) -> list[Fault]:
         """List what is wrong with the values."""
-        return [*between(where, "errors", self.errors, 0.0, 1.0), *between(where, "unscored", self.unscored, 0.0, 1.0)]
+        return [
+            *between(where, "errors", self.errors, 0.0, 1.0),
+            *between(where, "unscored", self.unscored, 0.0, 1.0),
+        ]

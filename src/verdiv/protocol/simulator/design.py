@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Literal, Self
+from typing import Self
 
 from verdiv.errors import Fault, UsageRefused
 from verdiv.protocol.simulator.rates import between
@@ -21,7 +21,8 @@ MAX_DRAWS = 200_000_000
 class ArmDesign:
     """One arm."""
 
-    name: Literal["A0", "A1", "A2", "A2s", "A3", "A4", "A5"]
+    name: str
+    """One of :data:`ARM_ORDER`."""
     budget: int
     """Draws a chain may make at most; for A1 the number of votes k."""
     stochastic: bool
@@ -51,9 +52,10 @@ def _paper_budgets() -> dict[str, int]:
 class Design:
     """A protocol run: by default the seven arms of "The Verifier's Dividend" on 40 tasks under three seeds.
 
-    Greedy arms run under every seed as well: at temperature 0 these are reruns of the same prompts. A0 runs once
-    and is rerun ``greedy_reruns`` times, for the item-flip floor. A2 and (when greedy) A3 hold a copy of A0's
-    first draw of the same replicate, where A0 has that replicate; otherwise the first of them that runs draws it.
+    Greedy arms run under every seed as well: at temperature 0 these are reruns of the same prompts. A0 runs
+    once and is rerun ``greedy_reruns`` times, for the item-flip floor. A2 and (when greedy) A3 hold a copy of
+    A0's first draw of the same replicate, where A0 has that replicate; otherwise the first of them that runs
+    draws it.
 
     Raises
     ------
@@ -71,7 +73,7 @@ class Design:
     a3_stochastic: bool = False
     """A3 samples its first draw and its repairs, so that its replicates carry information."""
     a5_stochastic: bool = False
-    """A5 samples; its closed form ``q_T (1 - p_dT^B)/(1 - p_dT)`` holds only then, greedy redraws being flat."""
+    """A5 samples; its closed form ``q_T (1 - p_dT^B)/(1 - p_dT)`` holds only then, as greedy redraws are flat."""
     temperature: float = 0.7
     """Temperature of the stochastic arms."""
     conditions: tuple[ConditionDesign, ...] = ()
@@ -92,11 +94,19 @@ class Design:
             *between(where, "seeds", len(self.seeds), 1, 1000),
         ]
         if len(set(self.seeds)) != len(self.seeds):
-            found.append(Fault(where, "distinct seeds", repr(self.seeds), "drop the repeated one", field="seeds"))
+            found.append(
+                Fault(where, "distinct seeds", repr(self.seeds), "drop the repeated one", field="seeds")
+            )
         for name, budget in self.budgets.items():
             if name not in ARM_ORDER:
                 found.append(
-                    Fault(where, "an arm among " + ", ".join(ARM_ORDER), repr(name), "rename it", field="budgets")
+                    Fault(
+                        where,
+                        "an arm among " + ", ".join(ARM_ORDER),
+                        repr(name),
+                        "rename it",
+                        field="budgets",
+                    )
                 )
             found += between(where, f"budgets[{name!r}]", budget, 1, 64)
             if name in ("A0", "A4") and budget != 1:
@@ -108,19 +118,35 @@ class Design:
         names = [condition.name for condition in self.conditions]
         if len(set(names)) != len(names) or "primary" in names:
             found.append(
-                Fault(where, "distinct conditions beside 'primary'", repr(names), "rename one", field="conditions")
+                Fault(
+                    where,
+                    "distinct conditions beside 'primary'",
+                    repr(names),
+                    "rename one",
+                    field="conditions",
+                )
             )
         for condition in self.conditions:
             if len(condition.name) > 200 or not condition.name or not condition.name.isprintable():
-                found.append(Fault(where, "a printable name", repr(condition.name), "rename it", field="conditions"))
+                found.append(
+                    Fault(where, "a printable name", repr(condition.name), "rename it", field="conditions")
+                )
             unknown = [arm for arm in condition.arms if arm not in self.budgets]
             if unknown:
                 found.append(
-                    Fault(where, "arms of the design", repr(unknown), "add them to the budgets", field="conditions")
+                    Fault(
+                        where,
+                        "arms of the design",
+                        repr(unknown),
+                        "add them to the budgets",
+                        field="conditions",
+                    )
                 )
         if not found and self.most_draws > MAX_DRAWS:
             found.append(
-                Fault(where, f"at most {MAX_DRAWS} draws", str(self.most_draws), "lower tasks, seeds or budgets")
+                Fault(
+                    where, f"at most {MAX_DRAWS} draws", str(self.most_draws), "lower tasks, seeds or budgets"
+                )
             )
         return found
 
@@ -152,7 +178,7 @@ class Design:
         stochastic = {"A1": True, "A2s": True, "A3": self.a3_stochastic, "A5": self.a5_stochastic}
         return tuple(
             ArmDesign(
-                name=name,  # type: ignore[arg-type]
+                name=name,
                 budget=self.budgets[name],
                 stochastic=stochastic.get(name, False),
                 replicates=1 + self.greedy_reruns if name == "A0" else self.replicates,

@@ -61,8 +61,8 @@ class Rates:
     """Mean rates of one family; all are probabilities.
 
     The defaults are the worked parameters of "The Verifier's Dividend": q0 = .80, p_d = .18, p_s = .02,
-    sigma = .60, s1 = .99, s2 = q0 + phi = .85, eta_ox = .90, no false positives, q_T = .90, p_dT = .08. Repairs
-    that fail are always seen (lambda = 0), as its feedback frontier (Theorem 1) assumes.
+    sigma = .60, s1 = .99, s2 = q0 + phi = .85, eta_ox = .90, no false positives, q_T = .90, p_dT = .08.
+    Repairs that fail are always seen (lambda = 0), as its feedback frontier (Theorem 1) assumes.
     """
 
     q: float = 0.80
@@ -76,7 +76,7 @@ class Rates:
     s2: float = 0.85
     """Repair correct given a semantic error."""
     lambda1: float | None = 0.0
-    """Repair silent given wrong, after a structural error. None: ``1 - delta`` of the task, no drift at all."""
+    """Repair silent given wrong, after a structural error. None: ``1 - delta`` of the task, as on first draws."""
     lambda2: float | None = 0.0
     """The same after a semantic error."""
     fpr: float = 0.0

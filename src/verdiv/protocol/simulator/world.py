@@ -34,7 +34,11 @@ class Family:
     name: str
     weight: float
     """Share of the suite, in any unit; weights are normalised."""
-    rates: Rates = Rates()
+    rates: Rates = field(default_factory=Rates)
+
+
+PARTS = ("icc", "ease", "blind", "drift", "repairs", "greedy", "load", "losses")
+"""Groups of a world's values that check themselves."""
 
 
 def _paper_families() -> tuple[Family, ...]:
@@ -53,31 +57,31 @@ class World:
 
     name: str = "worked"
     families: tuple[Family, ...] = field(default_factory=_paper_families)
-    icc: Icc = Icc()
+    icc: Icc = field(default_factory=Icc)
     """Within-task correlation of each stage."""
-    ease: Ease = Ease()
+    ease: Ease = field(default_factory=Ease)
     """Dependence of the stages of a task on its ease."""
-    blind: Blind = Blind()
+    blind: Blind = field(default_factory=Blind)
     """What blind redraws do beyond an exchangeable draw (rule P1)."""
-    drift: Drift = Drift()
+    drift: Drift = field(default_factory=Drift)
     """What detection does beyond the first attempt and the first half of the run (rule P4)."""
-    repairs: Repairs = Repairs()
+    repairs: Repairs = field(default_factory=Repairs)
     """What repairs do beyond the first one (rule P5)."""
-    greedy: Greedy = Greedy()
+    greedy: Greedy = field(default_factory=Greedy)
     """Deterministic decoding: its noise and its level."""
     seed_logits: tuple[float, ...] = ()
-    """Logit shift of first draws and repairs of stochastic small-tier draws, one a replicate, repeated in turn
-    (rule R1)."""
+    """Logit shifts of first draws and repairs of stochastic small-tier draws, one a replicate, taken in turn
+    (break rule R1)."""
     conditions: tuple[ConditionEffect, ...] = ()
     """Effects of further experimental conditions (rules R3 and R4)."""
-    load: Load = Load()
+    load: Load = field(default_factory=Load)
     """Device time and load (rule P6)."""
-    losses: Losses = Losses()
+    losses: Losses = field(default_factory=Losses)
     """Infrastructure errors and outcomes that were not scored."""
     rho: float = 2.5
     """Price of a teacher draw, in units of one small draw."""
     wrong_outputs: int = 4
-    """Distinct, equally likely wrong outputs of each kind of error on one task; few make wrong pluralities."""
+    """Distinct, equally likely wrong outputs of each kind of error on a task; few make wrong pluralities."""
 
     def __post_init__(self) -> None:
         """Refuse values out of range, all at once."""
@@ -88,14 +92,14 @@ class World:
     def faults(self, where: str) -> list[Fault]:
         """List what is wrong with the world."""
         found = _family_faults(where, self.families)
-        parts = (self.icc, self.ease, self.blind, self.drift, self.repairs, self.greedy, self.load, self.losses)
-        names = ("icc", "ease", "blind", "drift", "repairs", "greedy", "load", "losses")
-        for name, part in zip(names, parts, strict=True):
-            found += [fault for fault in part.faults(f"{where}: {name}")]
+        for name in PARTS:
+            found += getattr(self, name).faults(f"{where}: {name}")
         for effect in self.conditions:
             found += effect.faults(f"{where}: condition {effect.name!r}")
         if len({effect.name for effect in self.conditions}) != len(self.conditions):
-            found.append(Fault(where, "one effect a condition", "a name twice", "merge them", field="conditions"))
+            found.append(
+                Fault(where, "one effect a condition", "a name twice", "merge them", field="conditions")
+            )
         for index, shift in enumerate(self.seed_logits):
             found += between(where, f"seed_logits[{index}]", shift, -20.0, 20.0)
         found += between(where, "rho", self.rho, 0.0, 1e6)
@@ -188,7 +192,13 @@ def _family_faults(where: str, families: Iterable[Family]) -> list[Fault]:
     found: list[Fault] = []
     if not 1 <= len(families) <= MAX_FAMILIES:
         found.append(
-            Fault(where, f"1 to {MAX_FAMILIES} families", str(len(families)), "change their number", field="families")
+            Fault(
+                where,
+                f"1 to {MAX_FAMILIES} families",
+                str(len(families)),
+                "change their number",
+                field="families",
+            )
         )
     names = [family.name for family in families]
     if len(set(names)) != len(names):
@@ -196,7 +206,9 @@ def _family_faults(where: str, families: Iterable[Family]) -> list[Fault]:
     for family in families:
         place = f"{where}: family {family.name!r}"
         if not family.name or len(family.name) > 200 or not family.name.isprintable():
-            found.append(Fault(place, "a printable name of 1 to 200 characters", repr(family.name), "rename it"))
+            found.append(
+                Fault(place, "a printable name of 1 to 200 characters", repr(family.name), "rename it")
+            )
         found += between(place, "weight", family.weight, 1e-12, 1e12)
         found += family.rates.faults(place)
     return found
