@@ -1,0 +1,62 @@
+"""``verdiv demo``: the bundled run, end to end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from verdiv.cli import options
+
+__all__ = ["DEMO_PREREGISTRATION", "DEMO_RUN", "app"]
+
+DEMO_RUN = "demo"
+"""Shipped run that the demo analyses."""
+DEMO_PREREGISTRATION = "verifiers-dividend"
+"""Shipped registration that the demo's run followed."""
+
+app = options.command()
+
+EXAMPLES = """\b
+Examples:
+  verdiv demo
+  verdiv demo -o somewhere --engine grid
+  verdiv demo --force --seed 7"""
+
+
+@app.command(epilog=EXAMPLES)
+def demo(
+    out: options.OutFolder = Path("verdiv-demo"),
+    engine: options.Engine = options.EngineName.NUTS,
+    draws: options.Draws = 1000,
+    chains: options.Chains = 4,
+    cores: options.Cores = None,
+    seed: options.Seed = 1,
+    fail_on: options.FailOn = options.Severity.HIGH,
+    exit_on: options.ExitOn = None,
+    force: options.Force = False,
+) -> int:
+    """Analyse the bundled run with the registration it followed, and write its report."""
+    from verdiv import fixtures
+    from verdiv.cli.run_analysis import Job, run_job
+
+    with fixtures.as_path("runs", DEMO_RUN) as log:
+        code = run_job(
+            Job(
+                logs=[str(log)],
+                prereg=DEMO_PREREGISTRATION,
+                out=out,
+                force=force,
+                engine=engine,
+                draws=draws,
+                chains=chains,
+                cores=cores,
+                seed=seed,
+                fail_on=fail_on,
+                exit_on=exit_on,
+            )
+        )
+    typer.echo(
+        f"Next: open {out / 'report.html'} in a browser; then `verdiv analyze --help` for your own logs."
+    )
+    return code
