@@ -1,0 +1,55 @@
+# Two commands: `make demo` sets everything up and analyses the bundled run; `make test` checks the project.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+JOBS ?= 2
+# An interpreter of the next generation, where one runs: on the path, or among pyenv's.
+PYTHON_NEXT ?= $(shell for p in python3.13 $$(ls -d $$HOME/.pyenv/versions/3.13*/bin/python3.13 2>/dev/null); do \
+	$$p -c 'import sys; sys.exit(sys.version_info[:2] != (3, 13))' 2>/dev/null && { command -v $$p; break; }; done)
+
+.PHONY: demo test lint clean
+
+demo: $(VENV)/.package
+	$(BIN)/verdiv demo --force -o verdiv-demo
+
+test: lint
+	$(BIN)/pytest -n $(JOBS)
+ifneq ($(PYTHON_NEXT),)
+	$(MAKE) --no-print-directory test-next
+else
+	@echo "No python3.13 here: the second interpreter is left out."
+endif
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+.PHONY: test-next
+test-next: .venv-next/.dev
+	.venv-next/bin/pytest -n $(JOBS) -m 'not fit and not slow' -p no:cacheprovider
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "verdiv needs Python 3.11 or newer: make PYTHON=python3.11 demo")'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.package: $(VENV)/bin/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/bin/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@ $(VENV)/.package
+
+.venv-next/.dev: pyproject.toml
+	$(PYTHON_NEXT) -m venv .venv-next
+	.venv-next/bin/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@
+
+clean:
+	rm -rf $(VENV) .venv-next verdiv-demo dist build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
