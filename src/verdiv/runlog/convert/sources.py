@@ -1,0 +1,107 @@
+"""Which files the sources hold, in an order that reads numbers in names as numbers."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from verdiv.errors import Fault, InputRefused
+
+__all__ = ["SourceFile", "collect", "natural_key"]
+
+MAX_FILES = 100_000
+"""Files under all sources together."""
+
+MAX_FOLDERS = 32
+"""Levels of folders below a source."""
+
+_DIGITS = re.compile(r"(\d{1,18})", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """One file under a source."""
+
+    path: Path
+    """Where it lies."""
+    label: str
+    """How messages name it: from the source on, with ``/``."""
+    components: tuple[str, ...]
+    """Components of its path, outermost first, for the templates."""
+    link: bool = False
+    """A link that leaves its source; listed, never read."""
+
+
+def natural_key(text: str) -> tuple[tuple[int, int, str], ...]:
+    """Key under which numbers within a text sort as numbers.
+
+    Examples
+    --------
+    >>> sorted(["t10", "t2", "t1"], key=natural_key)
+    ['t1', 't2', 't10']
+    """
+    parts = _DIGITS.split(text)
+    return tuple((1, int(p), "") if i % 2 else (0, 0, p) for i, p in enumerate(parts))
+
+
+def collect(sources: Iterable[Path]) -> Sequence[SourceFile]:
+    """List the files of all sources, each file once.
+
+    Folders are entered to a bounded depth; links that leave a folder are listed and never followed.
+
+    Raises
+    ------
+    InputRefused
+        A source does not exist or cannot be listed, or the sources hold too many files; all at once.
+    """
+    faults: list[Fault] = []
+    files: dict[Path, SourceFile] = {}
+    for source in sources:
+        try:
+            for found in _files_of(source):
+                files.setdefault(found.path.absolute() if found.link else found.path.resolve(), found)
+                if len(files) > MAX_FILES:
+                    fault = Fault(str(source), f"at most {MAX_FILES} files", "more", "name a smaller folder")
+                    raise InputRefused("The sources hold too many files.", [fault])
+        except OSError as error:
+            got = error.strerror or str(error)
+            faults.append(Fault(str(error.filename or source), "a readable file or folder", got, "check it"))
+    if faults:
+        raise InputRefused("A source cannot be read.", faults)
+    return list(files.values())
+
+
+def _files_of(source: Path) -> Iterable[SourceFile]:
+    root = source.resolve(strict=True)
+    if not root.is_dir():
+        yield SourceFile(source, source.name, root.parts)
+        return
+    base = source.name or root.name
+    for folder, names, leaves in os.walk(root, onerror=_raise):
+        here = Path(folder)
+        inside = here.relative_to(root).parts
+        if len(inside) > MAX_FOLDERS:
+            expected = f"at most {MAX_FOLDERS} levels of folders"
+            fault = Fault(str(here), expected, "more", "name a folder below")
+            raise InputRefused("The source is too deep.", [fault])
+        names.sort(key=natural_key)
+        linked = [name for name in names if (here / name).is_symlink()]
+        for name in sorted([*leaves, *linked], key=natural_key):
+            path = here / name
+            label = "/".join((base, *inside, name))
+            link = path.is_symlink() and (path.is_dir() or not _stays(path, root))
+            yield SourceFile(path, label, (*root.parts, *inside, name), link)
+
+
+def _stays(path: Path, root: Path) -> bool:
+    try:
+        return path.resolve(strict=True).is_relative_to(root)
+    except OSError:
+        return False
+
+
+def _raise(error: OSError) -> None:
+    raise error
