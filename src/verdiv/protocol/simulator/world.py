@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from verdiv.errors import Fault, UsageRefused
 from verdiv.protocol.simulator.behaviour import (
@@ -17,6 +17,10 @@ from verdiv.protocol.simulator.behaviour import (
     Repairs,
 )
 from verdiv.protocol.simulator.rates import Ease, Icc, Rates, between
+
+if TYPE_CHECKING:
+    from verdiv.protocol.simulator.design import Design
+    from verdiv.protocol.simulator.truth import TrueValues
 
 __all__ = ["MAX_FAMILIES", "Family", "World"]
 
@@ -118,6 +122,21 @@ class World:
         """
         return cls()
 
+    def true_values(self, design: Design, *, condition: str = "primary") -> TrueValues:
+        """Return the true draw-weighted estimands and the frontier under a design.
+
+        See :func:`verdiv.protocol.simulator.truth.true_values`.
+
+        Examples
+        --------
+        >>> from verdiv.protocol.simulator.design import Design
+        >>> round(World.worked().true_values(Design()).quality("A3", 2), 5)
+        0.96812
+        """
+        from verdiv.protocol.simulator.truth import true_values
+
+        return true_values(self, design, condition=condition)
+
     @property
     def weights(self) -> dict[str, float]:
         """Family to its weight; the weights sum to 1."""
@@ -173,10 +192,10 @@ class World:
         >>> World.worked().task_counts(40)
         {'arithmetic': 14, 'date': 13, 'filtering': 13}
         """
-        return apportion(self.weights, tasks)
+        return _apportion(self.weights, tasks)
 
 
-def apportion(weights: Mapping[str, float], total: int) -> dict[str, int]:
+def _apportion(weights: Mapping[str, float], total: int) -> dict[str, int]:
     """Split ``total`` by ``weights`` (summing to 1) by largest remainder."""
     exact = {name: weight * total for name, weight in weights.items()}
     counts = {name: int(value + 1e-9) for name, value in exact.items()}
