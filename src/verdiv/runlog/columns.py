@@ -259,7 +259,7 @@ def yes_or_no(values: Sequence[bool | None]) -> NDArray[np.int8]:
 def instants(stamps: Sequence[str | None]) -> NDArray[np.datetime64]:
     """Return RFC 3339 times as UTC instants; ``NaT`` for None and for what no calendar has.
 
-    Times outside 1678 to 2261 do not fit a 64-bit count of nanoseconds and count as none.
+    The table counts nanoseconds in 64 bits; times before 1678 or after 2261 do not fit and count as none.
     """
     if not any(stamps):
         return np.full(len(stamps), NOT_A_TIME)
@@ -281,7 +281,7 @@ def time_fault(where: str, stamp: str, line: int, field: str) -> Fault:
     """Return the fault of a time that no calendar has."""
     return Fault(
         where,
-        "an RFC 3339 time with offset between the years 1678 and 2261",
+        "an RFC 3339 time with offset in the years 1700 to 2199",
         repr(stamp),
         "write it like 2026-01-31T09:30:00.250Z",
         line=line,
