@@ -119,6 +119,10 @@ class Bootstrap:
             self._columns[name] = np.asarray(values, dtype=np.float64)
             self._sums[name] = sums[:, :, j]
 
+    def has(self, name: str) -> bool:
+        """Whether a column was added under this name."""
+        return name in self._sums
+
     def sums(self, name: str) -> FloatArray:
         """Weighted sums of a column, shape ``(draws, families)``."""
         return self._sums[name]
@@ -136,7 +140,8 @@ class Bootstrap:
         total = pi.sum()
         if total <= 0.0:
             return np.full(self.draws, np.nan)
-        return np.asarray(np.where(present, values, 0.0) @ (pi / total))
+        mixed: FloatArray = np.where(present, values, 0.0) @ (pi / total)
+        return mixed
 
     def mean(
         self,

@@ -267,9 +267,9 @@ def majority_at(
         arm=arm,
         budget=k,
         n=np.bincount(task, minlength=tasks).astype(float),
-        k=np.bincount(task, weights=(outcome == 1).astype(float), minlength=tasks),
+        k=np.bincount(task, weights=(outcome == 1).astype(float), minlength=tasks).astype(float),
         bill_n=np.bincount(task, minlength=tasks).astype(float),
-        bill=np.bincount(task, weights=bill, minlength=tasks),
+        bill=np.bincount(task, weights=bill, minlength=tasks).astype(float),
         residual=np.zeros(tasks),
         greatest=float(bill.max()),
         least=float(bill.min()),
@@ -289,10 +289,8 @@ def majority_at(
     return tally, emitted
 
 
-def replicate_pairs(
-    draws: DrawColumns, chains: Chains, budget: int
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Count, per task, replicates of an arm that are independent re-executions, and their successes.
+def replicate_pairs(draws: DrawColumns, chains: Chains, budget: int) -> tuple[FloatArray, FloatArray]:
+    """Count, per task, replicates of an arm that are independent re-executions, and pairs of them that differ.
 
     Two replicates are an A/A pair when the second really was drawn again: a chain whose first draw copies another
     record, or that shares seed and prompt with an earlier replicate of the same task, is left out. Greedy reruns
@@ -301,7 +299,7 @@ def replicate_pairs(
     Returns
     -------
     tuple
-        ``(r, c, flips)`` per task, shape ``(tasks,)``: replicates, successes, and unordered pairs that differ.
+        ``(r, flips)`` per task, shape ``(tasks,)``: replicates, and unordered pairs of them that differ.
     """
     outcome = chains.answers(budget)
     first = chains.rows[:, 0]
@@ -322,6 +320,8 @@ def replicate_pairs(
         & ~table.duplicated(["task", "seed"]).to_numpy()
         & ~table.duplicated(["task", "shared"]).to_numpy()
     )
-    r = np.bincount(chains.task[fresh], minlength=chains.tasks).astype(float)
-    c = np.bincount(chains.task[fresh], weights=outcome[fresh].astype(float), minlength=chains.tasks)
-    return r, c, c * (r - c)
+    r = np.bincount(chains.task[fresh], minlength=chains.tasks).astype(np.float64)
+    c = np.bincount(chains.task[fresh], weights=outcome[fresh].astype(float), minlength=chains.tasks).astype(
+        np.float64
+    )
+    return r, np.asarray(c * (r - c), dtype=np.float64)

@@ -125,14 +125,15 @@ class Direct:
         common: BoolArray = (a.n > 0) & (b.n > 0)
         if not common.any():
             return np.full(self.bootstrap.draws, np.nan)
-        self.bootstrap.extend(
-            {
-                f"{name}.a.k": np.where(common, a.k, 0.0),
-                f"{name}.a.n": np.where(common, a.n, 0.0),
-                f"{name}.b.k": np.where(common, b.k, 0.0),
-                f"{name}.b.n": np.where(common, b.n, 0.0),
-            }
-        )
+        if not self.bootstrap.has(f"{name}.a.k"):
+            self.bootstrap.extend(
+                {
+                    f"{name}.a.k": np.where(common, a.k, 0.0),
+                    f"{name}.a.n": np.where(common, a.n, 0.0),
+                    f"{name}.b.k": np.where(common, b.k, 0.0),
+                    f"{name}.b.n": np.where(common, b.n, 0.0),
+                }
+            )
         left = self.bootstrap.mean(f"{name}.a.k", f"{name}.a.n", weights=weights)
         right = self.bootstrap.mean(f"{name}.b.k", f"{name}.b.n", exchanged=True, weights=weights)
         return left - right
@@ -210,7 +211,7 @@ def estimate_directly(direct: Direct) -> dict[str, Estimate]:
     """
     tally = direct.tally
     found: dict[str, Estimate] = {}
-    for name, stage in (MEANS | RATES).items():
+    for name, stage in (dict(MEANS) | dict(RATES)).items():
         if not tally.has(stage):
             continue
         events = tally.events[stage]

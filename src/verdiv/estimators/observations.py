@@ -7,6 +7,7 @@ records gets weight ``1/r``, so that copies that agree count once and copies tha
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -114,6 +115,10 @@ def _stamps(column: pd.Series) -> FloatArray:
     return np.where(np.isnat(stamps), np.nan, seconds)
 
 
+def _mapped(column: pd.Series, codes: Mapping[str, int]) -> IntArray:
+    return np.asarray(column.map(dict(codes)).fillna(0), dtype=np.int64)
+
+
 def _rows_of(ids: pd.Series, wanted: pd.Series, default: IntArray) -> IntArray:
     present = wanted.notna().to_numpy()
     if not present.any():
@@ -150,13 +155,13 @@ def draw_columns(draws: pd.DataFrame) -> DrawColumns:
     if len(first) and (first["min"] != first["max"]).any():
         bad = tasks[int(np.flatnonzero((first["min"] != first["max"]).to_numpy())[0])]
         raise ValueError(f"task {bad!r} stands in two families")
-    answered = table["answered_class"].map(CLASSES).fillna(0).to_numpy(dtype=np.int64)
-    error_class = table["error_class"].map(CLASSES).fillna(0).to_numpy(dtype=np.int64)
-    kind = table["prompt_kind"].map(KINDS).to_numpy(dtype=np.int64)
+    answered = _mapped(table["answered_class"], CLASSES)
+    error_class = _mapped(table["error_class"], CLASSES)
+    kind = _mapped(table["prompt_kind"], KINDS)
     parent = _rows_of(table["draw_id"], table["parent"], np.full(len(table), MISSING, dtype=np.int64))
     inherited = np.where(parent >= 0, error_class[parent], 0)
     unanswered = (kind == KINDS["feedback"]) & (answered == 0)
-    answered = np.where(unanswered, np.where(inherited > 0, inherited, UNCLASSIFIED), answered)
+    answered[unanswered] = np.where(inherited > 0, inherited, UNCLASSIFIED)[unanswered]
     started, ended = _stamps(table["started_at"]), _stamps(table["ended_at"])
     card = table[["tier", "model", "precision"]].astype(object).fillna("")
     return DrawColumns(

@@ -46,18 +46,18 @@ class Events:
     population: str
     """What the draws are, in words."""
     unit: Literal["draws", "pairs"] = "draws"
-    pairs: tuple[float, float] | None = None
-    """Raw counts (n, k) of pairs, where the unit is pairs; ``n`` and ``k`` then count wrong draws."""
+    pairs: tuple[FloatArray, FloatArray] | None = None
+    """Raw counts (n, k) of pairs per task, where the unit is pairs; ``n`` and ``k`` then count wrong draws."""
 
     @property
     def total_n(self) -> float:
         """Draws (or pairs) over all tasks."""
-        return self.pairs[0] if self.pairs else float(self.n.sum())
+        return float((self.pairs[0] if self.pairs else self.n).sum())
 
     @property
     def total_k(self) -> float:
         """Events over all tasks."""
-        return self.pairs[1] if self.pairs else float(self.k.sum())
+        return float((self.pairs[1] if self.pairs else self.k).sum())
 
     @property
     def tasks(self) -> int:
@@ -386,7 +386,12 @@ def tally_draws(
         if made is None:
             continue
         chains[arm] = made
-        for budget in range(1, (min(b_max, made.attempts) if arm in GATED else 1) + 1):
+        if arm not in GATED:
+            at_budget[arm, 1] = made.at(1)
+            continue
+        # Beyond its longest chain an arm is known only if no chain was still waiting for a retry there.
+        settled = made.at(made.attempts).residual.sum() == 0
+        for budget in range(1, (b_max if settled else min(b_max, made.attempts)) + 1):
             at_budget[arm, budget] = made.at(budget)
     stochastic = ~(draws.temperature == 0.0)
     parallel_rows = _Counter(draws, small_initial & stochastic)
@@ -416,7 +421,7 @@ def tally_draws(
 
 
 def _pair_events(drawn: FloatArray, correct: FloatArray) -> Events:
-    """Ordered pairs with the first draw wrong; each wrong draw counts once, whatever its number of partners."""
+    """Ordered pairs with the first draw wrong; each wrong draw counts once, however many partners it has."""
     several = drawn >= 2
     wrong = np.where(several, drawn - correct, 0.0)
     partners = np.where(several, drawn - 1.0, 1.0)
@@ -427,7 +432,7 @@ def _pair_events(drawn: FloatArray, correct: FloatArray) -> Events:
         np.where(several, drawn, 0.0),
         "ordered pairs of parallel stochastic initial draws of one task, the first of them wrong",
         unit="pairs",
-        pairs=(float((wrong * partners).sum()), float((wrong * correct).sum())),
+        pairs=(wrong * partners, wrong * correct),
     )
 
 

@@ -209,7 +209,8 @@ def _undecided(judged: Sequence[ComponentResult], probability: float, gamma: flo
     text = f"P(claim) = {probability:.3f}, below {gamma:g}, and no side is exceeded clearly enough"
     need = [r.tasks_to_decide for r in judged if r.probability_claim < gamma]
     if need and all(n is not None for n in need):
-        text += f"; about {max(n for n in need if n is not None):,} tasks would decide it if {weakest.label} stays where it is"
+        most = max(n for n in need if n is not None)
+        text += f"; about {most:,} tasks would decide it if {weakest.label} stays where it is"
     return text
 
 
@@ -249,10 +250,11 @@ def decide(
     threshold = gamma if j == 1 else 1.0 - (1.0 - gamma) / j
     judged = tuple(_part(p, gamma, threshold) for p in parts)
     components = [c for p in testable for c in p.components]
-    joint = float(np.logical_and.reduce([_inside(c) for c in components]).mean()) if components else None
+    holds = np.logical_and.reduce([_inside(c) for c in components]) if components else None
+    joint = float(holds.mean()) if holds is not None else None
     settled = [p.settled[0] for p in testable if p.settled is not None]
-    if joint is not None and any(v is Verdict.FALSIFIED for v in settled):
-        joint = 0.0
+    if holds is not None and joint is not None and any(v is Verdict.FALSIFIED for v in settled):
+        joint, holds = 0.0, np.zeros_like(holds)
     if joint is None and settled and all(v in (Verdict.SUPPORTED, Verdict.FALSIFIED) for v in settled):
         joint = 1.0 if all(v is Verdict.SUPPORTED for v in settled) else 0.0
     verdict, reason = _combine(parts, judged, joint, gamma)
@@ -280,9 +282,10 @@ def decide(
         parts=judged,
         statistic=statistic,
         margin=margin,
-        severity=max(severities) if severities else None,
+        severity=min(severities) if severities else None,
         tasks_to_decide=max(need) if need and verdict is Verdict.INCONCLUSIVE else None,
-        missing=tuple(m for p in parts for m in p.missing),
+        missing=tuple(dict.fromkeys(m for p in parts for m in p.missing)),
+        holds=holds,
     )
     if void is not None:
         return replace(result, verdict=Verdict.VOID, reason=void)

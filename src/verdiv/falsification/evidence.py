@@ -33,6 +33,7 @@ class Evidence:
     """Within-task correlation by block."""
     seed: int = 0
     _flips: dict[tuple[str, str, int], FlipRate | None] = field(default_factory=dict)
+    _floors: dict[tuple[tuple[str, int], tuple[str, int]], Floor | None] = field(default_factory=dict)
 
     @property
     def tally(self) -> Tally:
@@ -64,6 +65,11 @@ class Evidence:
 
     def floor(self, first: tuple[str, int], second: tuple[str, int]) -> Floor | None:
         """Noise floor of the paired difference of two arms under the primary condition."""
+        if (first, second) not in self._floors:
+            self._floors[first, second] = self._compute_floor(first, second)
+        return self._floors[first, second]
+
+    def _compute_floor(self, first: tuple[str, int], second: tuple[str, int]) -> Floor | None:
         a, b = self.flips(*first), self.flips(*second)
         if a is None or b is None:
             return None

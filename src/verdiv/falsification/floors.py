@@ -63,7 +63,7 @@ def flip_rate(columns: DrawColumns, chains: Chains, budget: int, *, draws: int, 
     FlipRate or None
         None where no task has two independent replicates.
     """
-    r, c, flips = replicate_pairs(columns, chains, budget)
+    r, flips = replicate_pairs(columns, chains, budget)
     several = r >= 2
     if not several.any():
         return None

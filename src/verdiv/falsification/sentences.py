@@ -23,7 +23,8 @@ def _claim(c: ComponentResult) -> str:
 
 
 def _component(c: ComponentResult) -> str:
-    text = f"{c.label}: {estimate(c.estimate, c.low, c.high)}, claimed {_claim(c)}, P(claim) {probability(c.probability_claim)}"
+    text = f"{c.label}: {estimate(c.estimate, c.low, c.high)}, claimed {_claim(c)}, "
+    text += f"P(claim) {probability(c.probability_claim)}"
     if c.floor is not None:
         text += f", noise floor {c.floor:.3g} over {c.floor_n} pairs"
     return text

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
+
+import numpy as np
+import numpy.typing as npt
 
 __all__ = ["ComponentResult", "PartResult", "RuleResult", "Verdict"]
 
@@ -81,3 +84,5 @@ class RuleResult:
     severity: float | None
     tasks_to_decide: int | None
     missing: tuple[str, ...] = ()
+    holds: npt.NDArray[np.bool_] | None = field(default=None, repr=False, compare=False)
+    """Per posterior draw, whether every testable part's claim holds; None where nothing is testable."""

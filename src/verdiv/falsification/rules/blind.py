@@ -203,8 +203,8 @@ def p4(e: Evidence) -> list[Part]:
             continue
         if not e.tally.has(stage):
             missing.append(
-                f"wrong {words} draws at attempts 2 and later beside other chains' flagged or silent wrong initial draws "
-                "of the same task (verifier flags and replicates)"
+                f"wrong {words} draws at attempts 2 and later beside other chains' wrong initial draws of the same "
+                "task (verifier flags and replicates)"
             )
             continue
         events = e.tally.events[stage]
@@ -220,7 +220,10 @@ def p4(e: Evidence) -> list[Part]:
                 alternative=rule.alternative,
             )
         )
-    along = f"detection of wrong retries within ±{rule.margin:g} of other chains' wrong initial draws, blind and feedback apart"
+    along = (
+        f"detection of wrong retries within ±{rule.margin:g} of other chains' wrong initial draws, "
+        "blind and feedback apart"
+    )
     part_a = Part("a", along, tuple(components), tuple(missing))
     claim = f"detection rate of the second half of the run within ±{rule.margin:g} of the first half's"
     halves = ("delta_first_half", "delta_second_half")
