@@ -22,6 +22,9 @@ __all__ = [
     "regime",
 ]
 
+TIE = 1e-12
+"""Differences of quality or bill up to here are ties, so that decimal input meets its own boundary."""
+
 IntArray = npt.NDArray[np.int64]
 
 
@@ -66,7 +69,9 @@ def break_even(
     """Search the smallest budget that reaches the teacher's quality for no more than the teacher's bill.
 
     B* = min{B : Q_B ≥ q_T and bill_B ≤ c_T} (*The Verifier's Dividend*, T2), by search over the budgets
-    given, never by the log formula.
+    given, never by the log formula. Both conditions are met to within 1e-12: at D = p_d exactly, a frontier
+    that only approaches its ceiling counts as having reached it at a large enough budget; `regime` tells that
+    case apart.
 
     Parameters
     ----------
@@ -86,7 +91,7 @@ def break_even(
     2
     """
     quality, bill = as_array(quality_by_budget), as_array(bill_by_budget)
-    reached = (quality >= as_array(q_T)[..., None]) & (bill <= as_array(c_T)[..., None])
+    reached = (quality >= as_array(q_T)[..., None] - TIE) & (bill <= as_array(c_T)[..., None] + TIE)
     first = np.argmax(reached, axis=-1) + 1
     return np.asarray(np.where(reached.any(axis=-1), first, 0), dtype=np.int64)
 
@@ -173,8 +178,9 @@ def regime(
     first = d * recovery(1, w, s1, s2)
     top = d * recovery_limit(w, s1, s2)
     edge, first, top, paid = np.broadcast_arrays(edge, first, top, as_array(dividend))
-    within = (edge <= first) | (edge < top)
-    codes = np.where(edge <= 0, 0, np.where((edge <= first) & (edge <= paid), 1, np.where(within, 2, 3)))
+    at_once = edge <= first + TIE
+    within = at_once | (edge < top - TIE)
+    codes = np.where(edge <= TIE, 0, np.where(at_once & (edge <= paid + TIE), 1, np.where(within, 2, 3)))
     unknown = np.isnan(edge) | np.isnan(first) | np.isnan(top) | np.isnan(paid)
     return np.asarray(np.where(unknown, -1, codes), dtype=np.int8)
 

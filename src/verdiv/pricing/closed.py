@@ -13,7 +13,15 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from verdiv.pricing.series import Array, as_array, budget_array, geometric_sum, mass_times, odd_array
+from verdiv.pricing.series import (
+    Array,
+    as_array,
+    budget_array,
+    mass_times,
+    odd_array,
+    success_within,
+    trials_within,
+)
 
 __all__ = [
     "Price",
@@ -99,9 +107,8 @@ def recovery(n: npt.ArrayLike, sigma: npt.ArrayLike, s1: npt.ArrayLike, s2: npt.
     0.934
     """
     count, w = as_array(n), as_array(sigma)
-    # Written as sums of success masses, so that R_0 is exactly 0 and R never falls by rounding.
-    miss1, miss2 = 1.0 - as_array(s1), 1.0 - as_array(s2)
-    return np.asarray(w * (1.0 - np.power(miss1, count)) + (1.0 - w) * (1.0 - np.power(miss2, count)))
+    # Written as a sum of success masses, so that R_0 is exactly 0 and small rates keep their digits.
+    return np.asarray(w * success_within(s1, count) + (1.0 - w) * success_within(s2, count))
 
 
 def recovery_fresh(n: npt.ArrayLike, sigma: npt.ArrayLike, s1: npt.ArrayLike, s2: npt.ArrayLike) -> Array:
@@ -120,7 +127,7 @@ def recovery_fresh(n: npt.ArrayLike, sigma: npt.ArrayLike, s1: npt.ArrayLike, s2
     """
     w = as_array(sigma)
     mean = w * as_array(s1) + (1.0 - w) * as_array(s2)
-    return np.asarray(1.0 - np.power(1.0 - mean, as_array(n)))
+    return success_within(np.minimum(mean, 1.0), n)
 
 
 def one_shot(q0: npt.ArrayLike) -> Price:
@@ -194,7 +201,7 @@ def blind(budget: npt.ArrayLike, q0: npt.ArrayLike, p_d: npt.ArrayLike) -> Price
     0.9756
     """
     b, d = budget_array(budget), as_array(p_d)
-    draws = geometric_sum(d, b)
+    draws = trials_within(1.0 - d, b)
     return Price.of(mass_times(q0, draws), draws, np.power(d, b))
 
 
@@ -246,7 +253,7 @@ def feedback(
     q, d, w = as_array(q0), as_array(p_d), as_array(sigma)
     miss1, miss2 = 1.0 - as_array(s1), 1.0 - as_array(s2)
     left = w * np.power(miss1, n) + (1.0 - w) * np.power(miss2, n)
-    repairs = mass_times(d * w, geometric_sum(miss1, n)) + mass_times(d * (1.0 - w), geometric_sum(miss2, n))
+    repairs = mass_times(d * w, trials_within(s1, n)) + mass_times(d * (1.0 - w), trials_within(s2, n))
     return Price.of(q + d * recovery(n, w, s1, s2), 1.0 + repairs, d * left)
 
 
@@ -269,9 +276,11 @@ def feedback_fresh(
     """
     n = budget_array(budget) - 1.0
     d, w = as_array(p_d), as_array(sigma)
-    miss = 1.0 - (w * as_array(s1) + (1.0 - w) * as_array(s2))
-    won = d * recovery_fresh(n, w, s1, s2)
-    return Price.of(as_array(q0) + won, 1.0 + mass_times(d, geometric_sum(miss, n)), d * np.power(miss, n))
+    mean = np.minimum(w * as_array(s1) + (1.0 - w) * as_array(s2), 1.0)
+    won = d * success_within(mean, n)
+    return Price.of(
+        as_array(q0) + won, 1.0 + mass_times(d, trials_within(mean, n)), d * np.power(1.0 - mean, n)
+    )
 
 
 def teacher(q_T: npt.ArrayLike, rho: npt.ArrayLike) -> Price:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from verdiv.errors import Fault, UsageRefused
 from verdiv.pricing.closed import Price
-from verdiv.pricing.series import Array, as_array, budget_array, geometric_sum, mass_times
+from verdiv.pricing.series import Array, as_array, budget_array, mass_times, trials_within
 
 __all__ = [
     "MAX_STEPS",
@@ -59,8 +59,8 @@ def blind_general(
     b, q, d, f = budget_array(budget), as_array(q0), as_array(p_d), as_array(fpr)
     gate = d + q * f
     before = np.power(gate, b - 1.0)
-    quality = mass_times(q * (1.0 - f), geometric_sum(gate, b - 1.0)) + before * q
-    return Price.of(quality, geometric_sum(gate, b), before * gate, before * q * f)
+    quality = mass_times(q * (1.0 - f), trials_within(np.maximum(1.0 - gate, 0.0), b - 1.0)) + before * q
+    return Price.of(quality, trials_within(np.maximum(1.0 - gate, 0.0), b), before * gate, before * q * f)
 
 
 def blind_greedy_general(
@@ -157,8 +157,9 @@ def feedback_general(
         return _with_false_positives(b, q, d, share, rates, silent, f, as_array(s_false))
     quality, bill, left = q, as_array(1.0), as_array(0.0)
     for part, s, lam in zip(share, rates, silent, strict=True):
+        # 1 − f = s + λ − sλ, written so that small rates keep their digits.
         again = (1.0 - s) * (1.0 - lam)
-        reached = geometric_sum(again, b - 1.0)
+        reached = trials_within(np.minimum(s + lam * (1.0 - s), 1.0), b - 1.0)
         quality = quality + d * part * mass_times(s, reached)
         bill = bill + mass_times(d * part, reached)
         left = left + d * part * np.power(again, b - 1.0)

@@ -1,4 +1,4 @@
-"""The few array tools that every price is built from: budgets, geometric sums, products that respect zero."""
+"""The few array tools that every price is built from: budgets, trials until success, masses."""
 
 from __future__ import annotations
 
@@ -7,13 +7,25 @@ import numpy.typing as npt
 
 from verdiv.errors import Fault, UsageRefused
 
-__all__ = ["MAX_BUDGET", "Array", "as_array", "budget_array", "geometric_sum", "mass_times", "odd_array"]
+__all__ = [
+    "MAX_BUDGET",
+    "Array",
+    "as_array",
+    "budget_array",
+    "mass_times",
+    "odd_array",
+    "success_within",
+    "trials_within",
+]
 
 Array = npt.NDArray[np.float64]
 """A float array of any shape; zero-dimensional for scalar input."""
 
 MAX_BUDGET = 100_000
 """Largest finite budget that is priced; beyond it only the limit (``inf``) is."""
+
+SMALLEST = 1e-300
+"""Rates up to here count as zero where they divide."""
 
 
 def as_array(value: npt.ArrayLike) -> Array:
@@ -87,17 +99,33 @@ def odd_array(k: npt.ArrayLike) -> npt.NDArray[np.int64]:
     return counts
 
 
-def geometric_sum(ratio: npt.ArrayLike, count: npt.ArrayLike) -> Array:
-    """Sum the first `count` powers of `ratio`: 1 + r + … + r^(count − 1).
+def success_within(rate: npt.ArrayLike, count: npt.ArrayLike) -> Array:
+    """Give the probability of a success within `count` independent trials: 1 − (1 − s)^n.
 
-    Computed as −expm1(n log r)/(1 − r), which keeps full precision as r approaches 1.
+    Computed as −expm1(n log1p(−s)), exact for the smallest rates. A rate of 0 never succeeds, also for
+    ``inf`` trials; NaN stays NaN.
+
+    Examples
+    --------
+    >>> float(success_within(0.5, 2))
+    0.75
+    """
+    s, n = np.broadcast_arrays(as_array(rate), as_array(count))
+    inner = (s > 0) & (s < 1)
+    safe = np.where(inner, s, 0.5)
+    edge = np.where(s == 0, 0.0, np.where(s == 1, np.minimum(n, 1.0), np.nan))
+    return np.asarray(np.where(inner, -np.expm1(n * np.log1p(-safe)), edge))
+
+
+def trials_within(rate: npt.ArrayLike, count: npt.ArrayLike) -> Array:
+    """Give the expected trials until a success or `count` of them: Σ_{j<n} (1 − s)^j = (1 − (1 − s)^n)/s.
 
     Parameters
     ----------
-    ratio
-        Ratios in [0, 1]; NaN stays NaN.
+    rate
+        Success of a trial, in [0, 1]; NaN stays NaN.
     count
-        Number of terms, from 0; ``inf`` gives the limit 1/(1 − r), which is ``inf`` at r = 1.
+        Number of trials at most, from 0; ``inf`` gives 1/s, which is ``inf`` at s = 0.
 
     Returns
     -------
@@ -106,17 +134,14 @@ def geometric_sum(ratio: npt.ArrayLike, count: npt.ArrayLike) -> Array:
 
     Examples
     --------
-    >>> float(geometric_sum(0.5, 3))
+    >>> float(trials_within(0.5, 3))
     1.75
-    >>> float(geometric_sum(1.0, 3))
+    >>> float(trials_within(0.0, 3))
     3.0
     """
-    r, n = np.broadcast_arrays(as_array(ratio), as_array(count))
-    inner = (r > 0) & (r < 1)
-    safe = np.where(inner, r, 0.5)
-    total = -np.expm1(n * np.log(safe)) / (1.0 - safe)
-    edge = np.where(r == 1, n, np.where(r == 0, np.minimum(n, 1.0), np.nan))
-    return np.asarray(np.where(inner, total, edge))
+    s, n = np.broadcast_arrays(as_array(rate), as_array(count))
+    some = s > SMALLEST
+    return np.asarray(np.where(some, success_within(s, n) / np.where(some, s, 1.0), np.where(s >= 0, n, s)))
 
 
 def mass_times(mass: npt.ArrayLike, value: npt.ArrayLike) -> Array:
