@@ -1,0 +1,61 @@
+"""Rendering of a report as one HTML file that works offline.
+
+Everything that is not a drawing of our own is escaped. The page carries a content security policy that
+allows its one style sheet (by digest) and nothing else: no script, no request, no form.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from functools import cache
+from importlib.resources import files
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from verdiv.reports.blocks import Cell, Report
+from verdiv.reports.words import VERDICTS
+
+__all__ = ["html_page"]
+
+
+def _kind(block: object) -> str:
+    return type(block).__name__
+
+
+def _cell(value: Cell | str) -> Cell:
+    return value if isinstance(value, Cell) else Cell(value)
+
+
+@cache
+def _style() -> tuple[Markup, str]:
+    """Return the style sheet and its policy source expression."""
+    css = (files("verdiv.reports") / "templates" / "report.css").read_text(encoding="utf-8")
+    if "</" in css:
+        raise ValueError("the style sheet must not close its own element")
+    digest = base64.b64encode(hashlib.sha256(css.encode("utf-8")).digest()).decode("ascii")
+    return Markup(css), f"sha256-{digest}"
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("verdiv.reports", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters["kind"] = _kind
+    environment.filters["cell"] = _cell
+    return environment
+
+
+def html_page(report: Report) -> str:
+    """Render a report as a whole HTML page."""
+    css, source = _style()
+    template = _environment().get_template("report.html.j2")
+    page = template.render(report=report, css=css, style_source=source, verdicts=VERDICTS)
+    return "\n".join(line.rstrip() for line in page.splitlines() if line.strip()) + "\n"

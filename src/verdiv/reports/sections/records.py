@@ -1,0 +1,167 @@
+"""Blocks from free records: whatever a document holds beside the named keys is still printed in full."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from verdiv.reports.blocks import (
+    Block,
+    Bullets,
+    Cell,
+    Column,
+    Facts,
+    Paragraph,
+    Subsection,
+    Table,
+    clean,
+    slug,
+)
+from verdiv.rounding import MISSING, count, exact, number
+
+__all__ = ["interval_words", "said", "spaced", "table_of", "text_of", "tree"]
+
+MAX_COLUMNS = 14
+"""Columns of a table made of free records; further keys are gathered in the last one."""
+
+MAX_DEPTH = 3
+"""Levels of nesting that get headings of their own; what lies deeper is written as JSON."""
+
+INTERVAL_KINDS = {"eti": "equal-tailed", "hdi": "highest-density", "bound": "one-sided"}
+
+
+def spaced(name: str) -> str:
+    """Turn a key into words.
+
+    Examples
+    --------
+    >>> spaced("tasks_by_family")
+    'tasks by family'
+    """
+    return " ".join(clean(name).replace("_", " ").split())
+
+
+def said(value: object, otherwise: str = MISSING) -> str:
+    """Write any scalar of a document; nested values as JSON; a missing value as ``otherwise``.
+
+    Examples
+    --------
+    >>> said(True), said(None), said(0.05), said(1034), said(""), said({"a": [1]})
+    ('yes', 'n/a', '0.05', '1,034', 'n/a', '{"a": [1]}')
+    """
+    match value:
+        case None | "":
+            return otherwise
+        case bool():
+            return "yes" if value else "no"
+        case int():
+            return count(value)
+        case float():
+            return exact(value)
+        case str():
+            return clean(value)
+        case _:
+            return clean(json.dumps(value, ensure_ascii=False, default=str))
+
+
+def text_of(value: object, otherwise: str = MISSING) -> str:
+    """Write a text, or the texts of a list one after another."""
+    if isinstance(value, list | tuple):
+        return "; ".join(said(item) for item in value) or otherwise
+    return said(value, otherwise)
+
+
+def interval_words(record: Mapping[str, Any] | None) -> str:
+    """Name an interval by its computation.
+
+    Examples
+    --------
+    >>> interval_words({"kind": "eti", "probability": 0.95}), interval_words(None)
+    ('equal-tailed 95 % interval', 'interval')
+    """
+    if record is None:
+        return "interval"
+    kind = str(record.get("kind") or "")
+    level = record.get("probability")
+    words = [INTERVAL_KINDS.get(kind, clean(kind))] if kind else []
+    words += [f"{exact(round(level * 100, 10))} %"] if level is not None else []
+    return " ".join([*words, "interval"])
+
+
+def _cell(value: object) -> Cell | str:
+    if value is None or value == "":
+        return Cell(MISSING, "missing")
+    if isinstance(value, float):
+        return exact(value) if value == round(value, 4) else number(value)
+    return text_of(value)
+
+
+def _numeric(values: Iterable[object]) -> bool:
+    present = [value for value in values if value is not None]
+    return bool(present) and all(isinstance(v, int | float) and not isinstance(v, bool) for v in present)
+
+
+def table_of(
+    identifier: str,
+    caption: str,
+    records: Sequence[object] | None,
+    *,
+    first: Sequence[str] = (),
+    empty: str = "none",
+    notes: tuple[str, ...] = (),
+) -> Table:
+    """Make a table of free records: one row each, one column for every key that occurs.
+
+    Parameters
+    ----------
+    identifier, caption
+        Of the table.
+    records
+        Records or plain texts, as the document holds them; None counts as no record.
+    first
+        Keys that come first, in this order, where they occur.
+    empty
+        What is said where there are no records.
+    notes
+        Lines under the table.
+    """
+    rows = [record if isinstance(record, Mapping) else {"text": record} for record in records or ()]
+    keys = list(dict.fromkeys(key for row in rows for key in row))
+    ordered = [key for key in first if key in keys] + [key for key in keys if key not in first]
+    shown, rest = ordered[:MAX_COLUMNS], ordered[MAX_COLUMNS:]
+    columns = [Column(spaced(key), _numeric(row.get(key) for row in rows)) for key in shown]
+    body = [[_cell(row.get(key)) for key in shown] for row in rows]
+    if rest:
+        columns.append(Column("more"))
+        for cells, row in zip(body, rows, strict=True):
+            cells.append(said({key: row[key] for key in rest if key in row}))
+    return Table(
+        identifier, caption, tuple(columns), tuple(tuple(cells) for cells in body), notes=notes, empty=empty
+    )
+
+
+def tree(identifier: str, record: Mapping[str, Any], *, level: int = 3, depth: int = 0) -> tuple[Block, ...]:
+    """Print a whole record: scalars as facts, lists as tables or bullets, nested records under headings."""
+    facts: list[tuple[str, Cell | str]] = []
+    blocks: list[Block] = []
+    for key, value in record.items():
+        place = f"{identifier}-{slug(str(key))}"
+        if isinstance(value, Mapping) and value and depth < MAX_DEPTH:
+            inner: tuple[Block, ...]
+            if all(isinstance(item, Mapping) for item in value.values()):
+                rows = [{"name": name, **item} for name, item in value.items()]
+                inner = (table_of(f"{place}-table", spaced(str(key)), rows, first=("name",)),)
+            else:
+                inner = tree(place, value, level=4, depth=depth + 1)
+            blocks.append(Subsection(place, spaced(str(key)), inner, level=level))
+        elif isinstance(value, list | tuple) and any(isinstance(item, Mapping) for item in value):
+            blocks.append(table_of(place, spaced(str(key)), value))
+        elif isinstance(value, list | tuple) and any(len(str(item)) > 40 for item in value):
+            bullets = Bullets(tuple(said(item) for item in value))
+            blocks.append(Subsection(place, spaced(str(key)), (bullets,), level=level))
+        else:
+            facts.append((spaced(str(key)), _cell(value)))
+    if not facts and not blocks:
+        return (Paragraph("none", "quiet"),)
+    return (Facts(tuple(facts)), *blocks) if facts else tuple(blocks)

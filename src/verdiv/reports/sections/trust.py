@@ -1,0 +1,228 @@
+"""Trust: whether the fit may be believed, what the design could have found, and what the data rule out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from verdiv.reports.blocks import (
+    Block,
+    Bullets,
+    Cell,
+    Column,
+    Facts,
+    Notice,
+    Paragraph,
+    Row,
+    Section,
+    Subsection,
+    Table,
+    clean,
+)
+from verdiv.reports.sections.records import interval_words, said, table_of
+from verdiv.reports.words import RULES, verdict_cell
+from verdiv.rounding import MISSING, count, exact, interval, number, probability
+
+__all__ = ["trust_section"]
+
+
+def _probability(value: float | None) -> Cell | str:
+    return Cell(MISSING, "missing") if value is None else probability(value)
+
+
+def _fit(diagnostics: Mapping[str, Any]) -> Subsection:
+    failed = diagnostics.get("status") == "failed"
+    blocks: list[Block] = []
+    if failed:
+        blocks.append(Notice("The fit failed", "No verdict may come from it.", "bad"))
+    worst = diagnostics.get("r_hat_max")
+    facts = Facts(
+        (
+            ("Engine", said(diagnostics.get("engine"), "not named")),
+            ("Status", Cell(said(diagnostics.get("status")), "bad" if failed else "good")),
+            ("Largest R-hat (at most 1.01)", MISSING if worst is None else f"{worst:.4f}"),
+            ("Smallest bulk ESS (at least 400)", _rounded(diagnostics.get("ess_bulk_min"))),
+            ("Smallest tail ESS (at least 400)", _rounded(diagnostics.get("ess_tail_min"))),
+            ("Divergences (none allowed)", count(diagnostics.get("divergences"))),
+        )
+    )
+    reasons = diagnostics.get("reasons") or ()
+    blocks.append(facts)
+    if reasons:
+        blocks.append(Bullets(tuple(clean(reason) for reason in reasons)))
+    rows: tuple[Row, ...] = tuple(
+        (
+            clean(stage["stage"]),
+            count(stage.get("family_count")),
+            f"{_whole(stage.get('K'))}/{_whole(stage.get('N'))}",
+            number(stage.get("deff")),
+            number(stage.get("mean"), stage.get("sd")),
+            number(stage.get("sd"), _half(stage.get("sd"))),
+            number(stage.get("grid_mean"), stage.get("grid_sd")),
+            number(stage.get("grid_sd"), _half(stage.get("grid_sd"))),
+            MISSING if stage.get("r_hat") is None else f"{stage['r_hat']:.4f}",
+            _rounded(stage.get("ess_bulk")),
+            _rounded(stage.get("ess_tail")),
+        )
+        for stage in diagnostics.get("stages") or ()
+    )
+    titles = ("Families", "Events/draws", "Design effect", "Mean", "sd", "Grid mean", "Grid sd", "R-hat")
+    blocks.append(
+        Table(
+            "stages",
+            "Stages of the model, each beside the grid's independent answer",
+            (
+                Column("Stage"),
+                *(Column(title, numeric=True) for title in titles),
+                Column("Bulk ESS", numeric=True),
+                Column("Tail ESS", numeric=True),
+            ),
+            rows,
+            empty="no stage was fitted",
+        )
+    )
+    return Subsection("fit", "Diagnostics of the fit", tuple(blocks))
+
+
+def _half(value: float | None) -> float | None:
+    return None if value is None else value / 2
+
+
+def _rounded(value: float | None) -> str:
+    return MISSING if value is None else exact(float(round(value)))
+
+
+def _whole(value: float | None) -> str:
+    return MISSING if value is None else exact(value)
+
+
+def _predictive(diagnostics: Mapping[str, Any]) -> Subsection:
+    rows = tuple(
+        (
+            clean(check["stage"]),
+            said(check.get("family"), "all"),
+            f"{_whole(check.get('k'))}/{_whole(check.get('n'))}",
+            _probability(check.get("prior_p")),
+            _probability(check.get("posterior_p")),
+        )
+        for check in diagnostics.get("predictive") or ()
+    )
+    table = Table(
+        "predictive",
+        "Prior and posterior predictive checks: the probability of a count at least as large as the one seen",
+        (
+            Column("Stage"),
+            Column("Family"),
+            Column("Seen", numeric=True),
+            Column("Prior p", numeric=True),
+            Column("Posterior p", numeric=True),
+        ),
+        rows,
+        empty="not computed",
+        notes=("Values near 0 or 1 mean that the model would hardly produce what was seen.",),
+    )
+    return Subsection("predictive-part", "Predictive checks", (table,))
+
+
+def _severity(document: Mapping[str, Any]) -> Subsection:
+    supported: list[Row] = []
+    others: list[Row] = []
+    for rule, words in RULES.items():
+        outcome = document["rules"][rule]
+        name = Cell(rule, note=words.name)
+        if outcome["verdict"] == "supported":
+            chance = outcome.get("severity")
+            supported.append(
+                (name, Cell("not computed", "missing") if chance is None else probability(chance))
+            )
+            continue
+        for part in outcome["parts"]:
+            for item in part.get("components") or ():
+                if item.get("low") is None and item.get("high") is None:
+                    continue
+                others.append(
+                    (
+                        Cell(rule, note=f"{clean(part['id'])}, {clean(item['id'])}"),
+                        verdict_cell(outcome["verdict"]),
+                        interval(item.get("low"), item.get("high")),
+                    )
+                )
+    kinds = {interval_words(document["rules"][rule].get("interval")) for rule in RULES}
+    named = sorted(kind for kind in kinds if kind != "interval")
+    return Subsection(
+        "severity",
+        "Severity, and effects ruled out",
+        (
+            Table(
+                "severity-table",
+                "Supported rules: how likely the design falsifies them under the registered alternative",
+                (Column("Rule"), Column("Severity", numeric=True)),
+                tuple(supported),
+                empty="no rule was supported",
+            ),
+            Table(
+                "ruled-out",
+                "Other rules: values outside the interval are ruled out at its probability",
+                (Column("Rule"), Column("Verdict"), Column("Values that remain", numeric=True)),
+                tuple(others),
+                empty="no interval rules anything out",
+                notes=(f"Intervals: {', '.join(named)}.",) if named else (),
+            ),
+        ),
+    )
+
+
+def trust_section(document: Mapping[str, Any]) -> Section:
+    """Build the section: diagnostics, predictive checks, priors, LOO, severity, sensitivity of verdicts."""
+    diagnostics = document.get("diagnostics")
+    blocks: list[Block] = []
+    if diagnostics is None:
+        blocks.append(Paragraph("No model was fitted; every estimate is direct.", "missing"))
+    else:
+        blocks += [
+            _fit(diagnostics),
+            _predictive(diagnostics),
+            Subsection(
+                "priors",
+                "Prior sensitivity",
+                (
+                    table_of(
+                        "prior-sensitivity",
+                        "Estimates and verdicts under other priors",
+                        diagnostics.get("prior_sensitivity"),
+                        first=("stage", "id", "prior"),
+                        empty="not computed",
+                    ),
+                ),
+            ),
+            Subsection(
+                "loo-part",
+                "Leave-one-out comparison",
+                (
+                    table_of(
+                        "loo",
+                        "PSIS-LOO of the within-task blocks",
+                        diagnostics.get("loo"),
+                        first=("block", "model", "elpd", "se"),
+                        empty="not computed: no within-task block was fitted",
+                    ),
+                ),
+            ),
+        ]
+    blocks += [
+        _severity(document),
+        Subsection(
+            "verdict-sensitivity",
+            "Sensitivity of the verdicts",
+            (
+                table_of(
+                    "sensitivity-table",
+                    "Verdicts under another margin, exclusion or prior",
+                    document.get("verdict_sensitivity"),
+                    first=("rule", "change", "verdict", "probability_claim"),
+                    empty="not computed",
+                ),
+            ),
+        ),
+    ]
+    return Section("trust", "Trust", "Trust", tuple(blocks))
