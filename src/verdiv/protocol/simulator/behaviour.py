@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from verdiv.errors import Fault
-from verdiv.protocol.simulator.rates import between
+from verdiv.protocol.simulator.rates import between, whole
 
 __all__ = ["Blind", "ConditionEffect", "Drift", "Greedy", "Load", "Losses", "Repairs"]
 
@@ -153,8 +153,8 @@ class Load:
             *between(where, "seconds", self.seconds, 1e-3, 1e3),
             *between(where, "task_sd", self.task_sd, 0.0, 3.0),
             *between(where, "noise_sd", self.noise_sd, 0.0, 3.0),
-            *between(where, "in_flight_min", self.in_flight_min, 1, 10_000),
-            *between(where, "in_flight_max", self.in_flight_max, 1, 10_000),
+            *whole(where, "in_flight_min", self.in_flight_min, 1, 10_000),
+            *whole(where, "in_flight_max", self.in_flight_max, 1, 10_000),
         ]
         if not found and self.in_flight_min > self.in_flight_max:
             got = f"{self.in_flight_min} > {self.in_flight_max}"

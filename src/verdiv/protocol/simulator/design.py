@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Self
 
 from verdiv.errors import Fault, UsageRefused
-from verdiv.protocol.simulator.rates import between
+from verdiv.protocol.simulator.rates import between, whole
 
 __all__ = ["ARM_ORDER", "MAX_DRAWS", "ArmDesign", "ConditionDesign", "Design"]
 
@@ -72,7 +72,7 @@ class Design:
     """Reruns of A0 beyond the first run."""
     a3_stochastic: bool = False
     """A3 samples its first draw and its repairs, so that its replicates carry information."""
-    a5_stochastic: bool = False
+    a5_stochastic: bool = True
     """A5 samples; its closed form ``q_T (1 - p_dT^B)/(1 - p_dT)`` holds only then, as greedy redraws are flat."""
     temperature: float = 0.7
     """Temperature of the stochastic arms."""
@@ -88,10 +88,10 @@ class Design:
         """List what is wrong with the design."""
         where = "design"
         found = [
-            *between(where, "tasks", self.tasks, 1, 10_000_000),
-            *between(where, "greedy_reruns", self.greedy_reruns, 0, 1000),
+            *whole(where, "tasks", self.tasks, 1, 10_000_000),
+            *whole(where, "greedy_reruns", self.greedy_reruns, 0, 1000),
             *between(where, "temperature", self.temperature, 1e-6, 100.0),
-            *between(where, "seeds", len(self.seeds), 1, 1000),
+            *whole(where, "seeds", len(self.seeds), 1, 1000),
         ]
         if len(set(self.seeds)) != len(self.seeds):
             found.append(
@@ -108,7 +108,7 @@ class Design:
                         field="budgets",
                     )
                 )
-            found += between(where, f"budgets[{name!r}]", budget, 1, 64)
+            found += whole(where, f"budgets[{name!r}]", budget, 1, 64)
             if name in ("A0", "A4") and budget != 1:
                 found.append(
                     Fault(where, "1, a one-shot arm", str(budget), "set it to 1", field=f"budgets[{name!r}]")

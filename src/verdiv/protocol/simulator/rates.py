@@ -18,7 +18,7 @@ from typing import Self
 
 from verdiv.errors import Fault
 
-__all__ = ["DEPENDENT_STAGES", "TRAITS", "Ease", "Icc", "Rates", "shift_logit"]
+__all__ = ["DEPENDENT_STAGES", "TRAITS", "Ease", "Icc", "Rates", "between", "shift_logit", "whole"]
 
 TRAITS = ("q", "delta", "sigma", "s1", "s2", "q_t", "delta_t")
 """Stages whose rate may differ from task to task inside a family."""
@@ -53,6 +53,14 @@ def between(where: str, name: str, value: object, low: float, high: float) -> It
             repr(value),
             "correct the value",
             field=name,
+        )
+
+
+def whole(where: str, name: str, value: object, low: int, high: int) -> Iterator[Fault]:
+    """Yield a fault when ``value`` is not a whole number from ``low`` to ``high``."""
+    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+        yield Fault(
+            where, f"a whole number from {low} to {high}", repr(value), "correct the value", field=name
         )
 
 

@@ -75,7 +75,7 @@ def true_values(world: World, design: Design, *, condition: str = "primary") -> 
 
     Examples
     --------
-    >>> truth = true_values(World.worked(), Design(a5_stochastic=True))
+    >>> truth = true_values(World.worked(), Design())
     >>> [round(truth.quality("A3", b), 4) for b in (1, 2, 3)], round(truth.bill("A3", 2), 4)
     ([0.8, 0.9681, 0.9784], 1.18)
     >>> round(truth.estimates["sigma"], 4), truth.estimates["break_even"], round(truth.quality("A5", 2), 4)

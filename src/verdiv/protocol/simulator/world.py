@@ -16,7 +16,7 @@ from verdiv.protocol.simulator.behaviour import (
     Losses,
     Repairs,
 )
-from verdiv.protocol.simulator.rates import Ease, Icc, Rates, between
+from verdiv.protocol.simulator.rates import Ease, Icc, Rates, between, whole
 
 if TYPE_CHECKING:
     from verdiv.protocol.simulator.design import Design
@@ -27,7 +27,7 @@ __all__ = ["MAX_FAMILIES", "Family", "World"]
 MAX_FAMILIES = 1000
 """Families of one world at most."""
 
-FAMILIES = (("arithmetic", 14.0), ("date", 13.0), ("filtering", 13.0))
+FAMILIES = (("arithmetic", 14.0), ("date", 13.0), ("filter", 13.0))
 """The suite of "The Verifier's Dividend": 14 arithmetic, 13 date and 13 filtering tasks."""
 
 
@@ -107,7 +107,7 @@ class World:
         for index, shift in enumerate(self.seed_logits):
             found += between(where, f"seed_logits[{index}]", shift, -20.0, 20.0)
         found += between(where, "rho", self.rho, 0.0, 1e6)
-        found += between(where, "wrong_outputs", self.wrong_outputs, 1, 1000)
+        found += whole(where, "wrong_outputs", self.wrong_outputs, 1, 1000)
         return found
 
     @classmethod
@@ -118,7 +118,7 @@ class World:
         --------
         >>> world = World.worked()
         >>> [f.name for f in world.families], world.families[0].rates.s2
-        (['arithmetic', 'date', 'filtering'], 0.85)
+        (['arithmetic', 'date', 'filter'], 0.85)
         """
         return cls()
 
@@ -190,7 +190,7 @@ class World:
         Examples
         --------
         >>> World.worked().task_counts(40)
-        {'arithmetic': 14, 'date': 13, 'filtering': 13}
+        {'arithmetic': 14, 'date': 13, 'filter': 13}
         """
         return _apportion(self.weights, tasks)
 
