@@ -81,11 +81,12 @@ def exit_code(document: Mapping[str, Any], fail_on: Severity, exit_on: ExitOnNam
 def run_job(job: Job) -> int:
     """Run the main job from the command line and return the exit code."""
     check_folder(job.out, force=job.force)
-    from verdiv.analysis import analyze, write_outputs
-    from verdiv.cli.summary import print_summary
     from verdiv.preregistration import read_preregistration
 
     plan = None if job.prereg is None else read_preregistration(job.prereg)
+    from verdiv.analysis import analyze, write_outputs
+    from verdiv.cli.summary import print_summary
+
     with ProgressBar() as progress:
         result = analyze(
             list(job.logs),
