@@ -185,10 +185,14 @@ class Value(Table):
     """With ``join``."""
     otherwise: Scalar | None = None
     """With ``cases`` or ``map``: the value where none applies."""
+    default: Scalar | None = None
+    """The value where it is missing."""
+    only_if: Predicate | None = None
+    """Missing unless this is true."""
     map: Annotated[dict[str, Scalar], Field(max_length=10_000)] | None = None
     """Replaces values; keys are written as in JSON (``true``, ``1``, ``null``), texts bare."""
-    template: FileTemplate | None = None
-    """The text is matched against this template; one capture is taken."""
+    template: FileTemplates | None = None
+    """The text is matched against this template, or the first of several that fits; its capture is taken."""
     scale: float | None = None
     """The number is multiplied by this."""
     add: int | None = None
@@ -201,9 +205,12 @@ class Value(Table):
         exactly_one(self, ("from_", "first_of", "const", "join", "cases", "when", "length_of", "rank"))
         if self.within is not None and self.rank is None:
             raise ValueError("within goes with rank")
-        if self.rank is not None and (self.map or self.template or self.scale is not None or self.sha256):
+        changes = ("map", "template", "scale", "default", "only_if")
+        if self.rank is not None and (
+            self.sha256 or any(getattr(self, name) is not None for name in changes)
+        ):
             raise ValueError("a rank is a number already: of what changes values only add goes with it")
-        if self.template is not None and len(parse_template(self.template).names) != 1:
+        if any(len(parse_template(text).names) != 1 for text in self.template or ()):
             raise ValueError("the template of a value captures exactly one name")
         if depth(self) > MAX_DEPTH:
             raise ValueError(f"values nest at most {MAX_DEPTH} deep")

@@ -141,6 +141,8 @@ def convert(
     draws = linker.link(run.rows)
     _close_lookups(run)
     run.books.nonbinary = run.maker.nonbinary
+    if draws and run.books.missing == len(draws) and not table.draw.correct.unscored:
+        run.books.notes.append("no draw has an outcome")
     files = tuple(
         FileEntry(plan.source.label, plan.template, digest, count, linker.draws_of_file[number])
         for number, (plan, digest, count) in enumerate(zip(plans, digests, counts, strict=True))

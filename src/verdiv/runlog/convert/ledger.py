@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from types import MappingProxyType
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 __all__ = ["Book", "Books", "Example", "FileEntry", "Ledger"]
 
@@ -117,6 +117,10 @@ class Ledger:
         rejected = (*self.records.rejected.values(), *self.draws.rejected.values())
         return not any((*rejected, *self.orphans.values(), self.copy_clashes))
 
+    def as_dict(self) -> dict[str, Any]:
+        """Return the ledger as plain dictionaries and lists, ready for JSON."""
+        return {**asdict(self), "closes": self.closes, "clean": self.clean}
+
 
 @dataclass(slots=True)
 class BookCounter:
@@ -129,9 +133,7 @@ class BookCounter:
 
     def close(self) -> Book:
         """Return the finished book."""
-        return Book(
-            self.read, self.kept, MappingProxyType(dict(self.excluded)), MappingProxyType(dict(self.rejected))
-        )
+        return Book(self.read, self.kept, dict(self.excluded), dict(self.rejected))
 
 
 @dataclass(slots=True)
@@ -179,6 +181,6 @@ class Books:
             missing=self.missing,
             copies=self.copies,
             copy_clashes=self.copy_clashes,
-            orphans=MappingProxyType(dict(self.orphans)),
+            orphans=dict(self.orphans),
             notes=tuple(self.notes),
         )

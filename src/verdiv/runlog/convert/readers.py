@@ -205,7 +205,7 @@ def _parquet(path: Path, label: str) -> Iterator[Document | Bad]:
 
     number = 0
     try:
-        with pq.ParquetFile(path) as table:  # type: ignore[no-untyped-call]
+        with pq.ParquetFile(path) as table:
             for batch in table.iter_batches(batch_size=PARQUET_BATCH):
                 for row in batch.to_pylist():
                     number += 1

@@ -9,9 +9,10 @@ from typing import Any, Final
 
 import msgspec
 
+from verdiv.runlog.checks import draw_faults
 from verdiv.runlog.convert.columns import Value
 from verdiv.runlog.convert.outcomes import compile_outcome
-from verdiv.runlog.convert.paths import ABSENT, Scope, parse_reference
+from verdiv.runlog.convert.paths import ABSENT, Reference, Scope, parse_reference
 from verdiv.runlog.convert.predicates import Test, compile_predicate, is_missing
 from verdiv.runlog.convert.schema import DrawColumns, Exclusion, Mapping
 from verdiv.runlog.convert.values import (
@@ -112,7 +113,7 @@ class RowMaker:
             if isinstance(value, Value):
                 self._columns.append(_Column(name, compile_value(value), convert, _single(value)))
         self._outcome = compile_outcome(draw.correct)
-        self._outcome_reference = _single(draw.correct)
+        self._outcome_reference = _reference(draw.correct)
         self._nested = {
             group: [
                 _Column(f"{group}.{name}", compile_value(value), convert, _single(value))
@@ -135,7 +136,8 @@ class RowMaker:
         """Fields of the mapping, with their references, that were in no row at all."""
         columns = [*self._columns, *(column for group in self._nested.values() for column in group)]
         pairs = [(column.name, column.reference) for column in columns]
-        pairs.append(("correct", self._outcome_reference))
+        if self._outcome_reference is not None:
+            pairs.append(("correct", self._outcome_reference.text))
         return tuple((name, ref) for name, ref in pairs if ref is not None and name not in self._seen)
 
     def make(self, scope: Scope, *, file: int, number: int) -> Row:
@@ -173,6 +175,8 @@ class RowMaker:
             draw = msgspec.convert(fields, Draw)
         except msgspec.ValidationError as error:
             raise RowRefused(_without_value(str(error))) from None
+        for fault in draw_faults(draw, "", number):
+            raise RowRefused(f"{fault.field}: {fault.expected} is required", fault.got)
         return Row(
             file=file,
             number=number,
@@ -202,7 +206,7 @@ class RowMaker:
             return {"correct": None, "error": failure}
         reading = self._outcome(scope)
         if self._outcome_reference is not None:
-            found = parse_reference(self._outcome_reference).resolve(scope)
+            found = self._outcome_reference.resolve(scope)
             if found is not ABSENT:
                 self._seen.add("correct")
         self.nonbinary += reading.nonbinary
@@ -262,7 +266,13 @@ class _Times:
 
 
 def _single(value: Value) -> str | None:
-    return value.from_
+    """Text of the reference that a value is, where it depends on nothing else."""
+    return value.from_ if value.only_if is None else None
+
+
+def _reference(value: Value) -> Reference | None:
+    text = _single(value)
+    return None if text is None else parse_reference(text)
 
 
 def _without_value(message: str) -> str:

@@ -35,16 +35,18 @@ class SourceFile:
     """A link that leaves its source; listed, never read."""
 
 
-def natural_key(text: str) -> tuple[tuple[int, int, str], ...]:
-    """Key under which numbers within a text sort as numbers.
+def natural_key(text: str) -> tuple[tuple[tuple[int, int, str], ...], ...]:
+    """Key under which numbers within a text sort as numbers, and folders before what they hold.
 
     Examples
     --------
     >>> sorted(["t10", "t2", "t1"], key=natural_key)
     ['t1', 't2', 't10']
     """
-    parts = _DIGITS.split(text)
-    return tuple((1, int(p), "") if i % 2 else (0, 0, p) for i, p in enumerate(parts))
+    return tuple(
+        tuple((1, int(p), "") if i % 2 else (0, 0, p) for i, p in enumerate(_DIGITS.split(component)))
+        for component in text.split("/")
+    )
 
 
 def collect(sources: Iterable[Path]) -> Sequence[SourceFile]:

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from verdiv.runlog.convert.columns import Scalar, Time, Value
 from verdiv.runlog.convert.paths import ABSENT, Scope, parse_reference
-from verdiv.runlog.convert.predicates import as_number, compile_predicate, is_missing
+from verdiv.runlog.convert.predicates import Test, as_number, compile_predicate, is_missing
 from verdiv.runlog.convert.templates import parse_template
 
 __all__ = [
@@ -73,7 +73,7 @@ def canonical(value: Any) -> str:
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
         return str(int(value))
     try:
-        return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"), default=str)
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
     except (TypeError, ValueError, RecursionError):
         raise RowRefused("a value that cannot be written as text") from None
 
@@ -92,10 +92,14 @@ def compile_value(value: Value) -> Getter:
     getter = _source(value)
     if value.rank is not None:
         return getter
+    if value.only_if is not None:
+        getter = _limited(getter, compile_predicate(value.only_if))
     if value.map is not None:
         getter = _mapped(getter, value.map, value.otherwise)
     if value.template is not None:
         getter = _templated(getter, value.template)
+    if value.default is not None:
+        getter = _defaulted(getter, value.default)
     if value.scale is not None or value.add is not None:
         getter = _linear(getter, 1.0 if value.scale is None else value.scale, value.add or 0)
     if value.sha256:
@@ -148,6 +152,18 @@ def _length(value: Any) -> int | None:
     return len(value)
 
 
+def _limited(getter: Getter, test: Test) -> Getter:
+    return lambda scope: getter(scope) if test(scope) else None
+
+
+def _defaulted(getter: Getter, default: Scalar) -> Getter:
+    def defaulted(scope: Scope) -> Any:
+        value = getter(scope)
+        return default if is_missing(value) else value
+
+    return defaulted
+
+
 def _mapped(getter: Getter, table: dict[str, Scalar], otherwise: Scalar | None) -> Getter:
     def mapped(scope: Scope) -> Any:
         value = getter(scope)
@@ -163,18 +179,20 @@ def _mapped(getter: Getter, table: dict[str, Scalar], otherwise: Scalar | None) 
     return mapped
 
 
-def _templated(getter: Getter, text: str) -> Getter:
-    template = parse_template(text)
-    (name,) = template.names
+def _templated(getter: Getter, texts: tuple[str, ...]) -> Getter:
+    templates = [parse_template(text) for text in texts]
+    reason = "a text that does not fit the template " + " or ".join(map(repr, texts))
 
     def templated(scope: Scope) -> Any:
         value = getter(scope)
         if is_missing(value):
             return None
-        found = template.match(canonical(value).split("/"))
-        if found is None:
-            raise RowRefused(f"a text that does not fit the template {text!r}", shown(value))
-        return found[name]
+        parts = canonical(value).split("/")
+        for template in templates:
+            found = template.match(parts)
+            if found is not None:
+                return found[template.names[0]]
+        raise RowRefused(reason, shown(value))
 
     return templated
 
