@@ -5,7 +5,6 @@ from __future__ import annotations
 from verdiv.runlog.convert.conversion import Conversion, Progress, convert
 from verdiv.runlog.convert.ledger import Book, Example, FileEntry, Ledger
 from verdiv.runlog.convert.mappings import load_mapping, parse_mapping, shipped_mappings
-from verdiv.runlog.convert.preview import ledger_text, preview_text
 from verdiv.runlog.convert.schema import MAPPING_SCHEMA, Mapping
 
 __all__ = [
@@ -18,9 +17,7 @@ __all__ = [
     "Mapping",
     "Progress",
     "convert",
-    "ledger_text",
     "load_mapping",
     "parse_mapping",
-    "preview_text",
     "shipped_mappings",
 ]
