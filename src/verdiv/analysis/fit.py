@@ -1,0 +1,171 @@
+"""Fit the hierarchical model: the grid always, NUTS beside it when asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from verdiv.analysis.gather import Gathered
+from verdiv.errors import UsageRefused
+from verdiv.estimators.compose import MODEL_STAGES
+from verdiv.estimators.grid import fit_grid
+from verdiv.estimators.posterior import IccPosterior, StagePosterior
+from verdiv.estimators.priors import Priors
+from verdiv.estimators.summary import CountBlock, StageSummary, StageTally, count_block, summarise
+from verdiv.estimators.within import fit_icc_grid
+
+if TYPE_CHECKING:
+    from verdiv.estimators.nuts_sampling import NutsFit
+
+__all__ = ["Fit", "Progress", "count_blocks", "fit_model", "prior_draws", "stage_summary"]
+
+BLOCKS = {"s1": "s1", "s2": "s2"}
+"""Within-task blocks of replicated first repairs, by the stage they come from."""
+
+
+class Progress(Protocol):
+    """What a caller may pass to be told how far a long job is."""
+
+    def __call__(self, stage: str, done: int | None = None, total: int | None = None) -> None:
+        """Report a stage and, where known, how much of it is done."""
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Posterior of the stage rates, by whichever engine, with the grid beside it."""
+
+    engine: str
+    summary: StageSummary
+    blocks: Mapping[str, CountBlock]
+    priors: Priors
+    grid: StagePosterior
+    posterior: StagePosterior
+    """The one that the report uses: NUTS where it ran, else the grid."""
+    icc: Mapping[str, IccPosterior]
+    nuts: NutsFit | None
+
+    @property
+    def idata(self) -> Any:
+        """ArviZ inference data of the NUTS run, or None."""
+        return None if self.nuts is None else self.nuts.idata
+
+
+def stage_summary(gathered: Gathered) -> StageSummary:
+    """Sums and design effects of every stage that some draw reached."""
+    tally = gathered.tally
+    tallies = [
+        StageTally(stage, tally.family, tally.events[stage].n, tally.events[stage].k)
+        for stage in MODEL_STAGES
+        if tally.has(stage)
+    ]
+    return summarise(tallies, tally.families)
+
+
+def count_blocks(gathered: Gathered) -> dict[str, CountBlock]:
+    """Count vectors of the within-task blocks, whole counts only."""
+    tally = gathered.tally
+    drawn, correct, _ = tally.parallel.T
+    found = {"q": (drawn, correct)}
+    for name, stage in BLOCKS.items():
+        if tally.has(stage):
+            found[name] = (tally.events[stage].n, tally.events[stage].k)
+    blocks: dict[str, CountBlock] = {}
+    for name, (n, k) in found.items():
+        whole = (n == np.rint(n)) & (k == np.rint(k))
+        if not (whole & (n >= 2)).any():
+            continue
+        block = StageTally(name, tally.family[whole], n[whole], k[whole])
+        blocks[name] = count_block(block, tally.families)
+    return blocks
+
+
+def fit_model(
+    gathered: Gathered,
+    *,
+    engine: str,
+    draws: int,
+    chains: int,
+    cores: int,
+    seed: int,
+    progress: Progress | None = None,
+) -> Fit:
+    """Fit every stage that a draw reached.
+
+    Parameters
+    ----------
+    gathered
+        The counted run.
+    engine
+        ``nuts`` (PyMC through nutpie, the grid beside it) or ``grid``.
+    draws, chains, cores, seed
+        Posterior draws a chain, chains, cores and the seed.
+    progress
+        Told about long steps.
+
+    Returns
+    -------
+    Fit
+        Posteriors and blocks.
+
+    Raises
+    ------
+    UsageRefused
+        An unknown engine.
+    """
+    if engine not in ("nuts", "grid"):
+        raise UsageRefused(f"Unknown engine {engine!r}; use nuts or grid.")
+    plan = gathered.plan.priors
+    priors = Priors(
+        mu_mean=plan.mu_mean,
+        mu_sd=plan.mu_sd,
+        fpr_mu_mean=plan.fpr_mu_mean,
+        fpr_mu_sd=plan.fpr_mu_sd,
+        tau_sd=plan.tau_sd,
+        icc_a=plan.icc_a,
+        icc_b=plan.icc_b,
+    )
+    summary = stage_summary(gathered)
+    blocks = count_blocks(gathered)
+    families = gathered.tally.families
+    total = draws * chains
+    if progress is not None:
+        progress("fitting by quadrature")
+    grid = fit_grid(summary, priors, draws=total, seed=seed)
+    icc = {
+        name: fit_icc_grid(block, families, priors, draws=total, seed=seed) for name, block in blocks.items()
+    }
+    nuts = None
+    posterior = grid
+    if engine == "nuts":
+        from verdiv.estimators.nuts_sampling import fit_nuts
+
+        nuts = fit_nuts(
+            summary,
+            list(blocks.values()),
+            priors,
+            draws=draws,
+            chains=chains,
+            cores=cores,
+            seed=seed,
+            progress=progress,
+        )
+        posterior, icc = nuts.posterior, dict(nuts.icc)
+    return Fit(engine, summary, blocks, priors, grid, posterior, icc, nuts)
+
+
+def prior_draws(
+    fit: Fit, draws: int, seed: int
+) -> dict[str, np.ndarray[tuple[int, ...], np.dtype[np.float64]]]:
+    """Draw stage rates from the prior, stage to shape ``(draws, families)``, for prior densities beside posteriors."""
+    rng = np.random.default_rng(np.random.SeedSequence([seed, 0x9210]))
+    families = len(fit.summary.families)
+    out = {}
+    for stage in fit.summary.stages:
+        location = fit.priors.mu(stage)
+        mu = rng.normal(location.mean, location.sd, (draws, 1))
+        tau = np.abs(rng.normal(0.0, fit.priors.tau_sd, (draws, 1))) if families > 1 else np.zeros((draws, 1))
+        out[stage] = 1.0 / (1.0 + np.exp(-(mu + tau * rng.standard_normal((draws, families)))))
+    return out
