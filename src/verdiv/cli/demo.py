@@ -10,7 +10,7 @@ from verdiv.cli import options
 
 __all__ = ["DEMO_PREREGISTRATION", "DEMO_RUN", "app"]
 
-DEMO_RUN = "demo"
+DEMO_RUN = "simulated-40"
 """Shipped run that the demo analyses."""
 DEMO_PREREGISTRATION = "verifiers-dividend"
 """Shipped registration that the demo's run followed."""

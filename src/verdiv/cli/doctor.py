@@ -80,6 +80,17 @@ def _registration() -> None:
         raise ValueError(f"the shipped protocol costs {units!r} instead of 28.5 units a task")
 
 
+def _bundled_run() -> None:
+    from verdiv import fixtures
+    from verdiv.runlog.reader import validate
+
+    for name in fixtures.names("runs"):
+        with fixtures.as_path("runs", name) as path:
+            report = validate(path)
+        if report.status != "complete":
+            raise ValueError(f"the bundled run {name} is {report.status or 'refused'}")
+
+
 def _disk() -> None:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "probe"
@@ -108,6 +119,7 @@ def _sampler() -> None:
 CHECKS: tuple[tuple[str, Callable[[], None]], ...] = (
     ("closed forms give the printed figures", _prices),
     ("the shipped registration reads", _registration),
+    ("the bundled run is complete, its chain unbroken", _bundled_run),
     ("files can be written", _disk),
     ("quadrature agrees with the conjugate posterior", _grid),
     ("the sampler is installed", _sampler),

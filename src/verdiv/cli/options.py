@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -23,6 +24,7 @@ __all__ = [
     "Seed",
     "Severity",
     "command",
+    "reaches",
 ]
 
 
@@ -92,3 +94,17 @@ def command() -> typer.Typer:
     return typer.Typer(
         rich_markup_mode=None, add_completion=False, context_settings={"help_option_names": ["-h", "--help"]}
     )
+
+
+def reaches(severities: Iterable[str], bar: Severity) -> bool:
+    """Tell whether some finding is at least as severe as the bar.
+
+    Examples
+    --------
+    >>> reaches(["low", "medium"], Severity.MEDIUM), reaches(["high"], Severity.NEVER)
+    (True, False)
+    """
+    if bar is Severity.NEVER:
+        return False
+    order = [severity.value for severity in Severity]
+    return any(name in order and order.index(name) <= order.index(bar.value) for name in severities)

@@ -28,7 +28,7 @@ class ProgressBar(AbstractContextManager["ProgressBar"]):
     Notes
     -----
     ``done`` and ``total`` are in any one unit; without them a call only names the stage that has begun.
-    A total of None means that the end is unknown.
+    Without a total the end is unknown.
     """
 
     def __init__(self, terminal: bool | None = None) -> None:
@@ -61,13 +61,13 @@ class ProgressBar(AbstractContextManager["ProgressBar"]):
         if self._bars is not None:
             self._bars.stop()
 
-    def __call__(self, stage: str, done: float = 0.0, total: float | None = 1.0) -> None:
+    def __call__(self, stage: str, done: float | None = None, total: float | None = None) -> None:
         """Show how far a stage is."""
         if self._bars is not None:
             if stage not in self._tasks:
                 self._finish_others()
                 self._tasks[stage] = self._bars.add_task(stage, total=total)
-            self._bars.update(self._tasks[stage], completed=done, total=total)
+            self._bars.update(self._tasks[stage], completed=done or 0, total=total)
         elif time.monotonic() - self._spoke >= QUIET_SECONDS:
             self._spoke = time.monotonic()
             share = f" {done / total:.0%}" if total and done else ""

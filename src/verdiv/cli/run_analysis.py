@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from verdiv.cli.failures import FINDINGS, keep
-from verdiv.cli.options import EngineName, ExitOnName, Severity
+from verdiv.cli.options import EngineName, ExitOnName, Severity, reaches
 from verdiv.cli.output import check_folder
 from verdiv.cli.progress import ProgressBar
 
@@ -61,17 +61,7 @@ def exit_code(document: Mapping[str, Any], fail_on: Severity, exit_on: ExitOnNam
         return VOID
     if (document.get("diagnostics") or {}).get("status") == "failed":
         return FIT_FAILED
-    order = [severity.value for severity in Severity]
-    bar = order.index(fail_on.value)
-    worst = min(
-        (
-            order.index(item["severity"])
-            for item in document.get("findings") or ()
-            if item["severity"] in order
-        ),
-        default=len(order),
-    )
-    if worst <= bar and fail_on is not Severity.NEVER:
+    if reaches((item["severity"] for item in document.get("findings") or ()), fail_on):
         return FINDINGS
     if exit_on is not None and exit_on.value in verdicts:
         return FINDINGS
