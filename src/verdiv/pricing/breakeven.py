@@ -20,6 +20,7 @@ __all__ = [
     "measured_dividend",
     "recovery_limit",
     "regime",
+    "regime_codes",
 ]
 
 TIE = 1e-12
@@ -172,16 +173,38 @@ def regime(
     'i'
     """
     q, d, w = as_array(q0), as_array(p_d), as_array(sigma)
-    edge = as_array(q_T) - q
     if dividend is None:
         dividend = first_repair_dividend(d, w, as_array(s2) - q)
     first = d * recovery(1, w, s1, s2)
-    top = d * recovery_limit(w, s1, s2)
-    edge, first, top, paid = np.broadcast_arrays(edge, first, top, as_array(dividend))
-    at_once = edge <= first + TIE
-    within = at_once | (edge < top - TIE)
-    codes = np.where(edge <= TIE, 0, np.where(at_once & (edge <= paid + TIE), 1, np.where(within, 2, 3)))
-    unknown = np.isnan(edge) | np.isnan(first) | np.isnan(top) | np.isnan(paid)
+    return regime_codes(as_array(q_T) - q, first, d * recovery_limit(w, s1, s2), dividend)
+
+
+def regime_codes(
+    edge: npt.ArrayLike, first: npt.ArrayLike, top: npt.ArrayLike, dividend: npt.ArrayLike
+) -> npt.NDArray[np.int8]:
+    """Sort edges into regimes by what the first repair gains, what all repairs gain, and what the message adds.
+
+    Parameters
+    ----------
+    edge
+        D = q_T − q0.
+    first, top
+        Quality gained by the first repair, and the supremum over budgets.
+    dividend
+        D_c.
+
+    Returns
+    -------
+    ndarray of int8
+        As `regime`.
+    """
+    gap, once, most, paid = np.broadcast_arrays(
+        as_array(edge), as_array(first), as_array(top), as_array(dividend)
+    )
+    at_once = gap <= once + TIE
+    within = at_once | (gap < most - TIE)
+    codes = np.where(gap <= TIE, 0, np.where(at_once & (gap <= paid + TIE), 1, np.where(within, 2, 3)))
+    unknown = np.isnan(gap) | np.isnan(once) | np.isnan(most) | np.isnan(paid)
     return np.asarray(np.where(unknown, -1, codes), dtype=np.int8)
 
 

@@ -7,12 +7,15 @@ budget ends on a flagged draw, that draw is emitted.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import numpy.typing as npt
 
 from verdiv.errors import Fault, UsageRefused
 from verdiv.pricing.closed import Price
 from verdiv.pricing.series import Array, as_array, budget_array, mass_times, trials_within
+from verdiv.pricing.steps import Step, hazard_steps, repair_steps
 
 __all__ = [
     "MAX_STEPS",
@@ -154,7 +157,9 @@ def feedback_general(
     share = (w, 1.0 - w)
     f = as_array(fpr)
     if np.any(f != 0):
-        return _with_false_positives(b, q, d, share, rates, silent, f, as_array(s_false))
+        keeps = as_array(s_false)
+        shape = np.broadcast_shapes(*(x.shape for x in (b, q, d, w, *rates, *silent, f, keeps)))
+        return _read_off(b, shape, repair_steps(q, d, w, rates, silent, f, keeps))
     quality, bill, left = q, as_array(1.0), as_array(0.0)
     for part, s, lam in zip(share, rates, silent, strict=True):
         # 1 − f = s + λ − sλ, written so that small rates keep their digits.
@@ -166,39 +171,15 @@ def feedback_general(
     return Price.of(quality, bill, left)
 
 
-def _with_false_positives(
-    b: Array,
-    q: Array,
-    d: Array,
-    share: tuple[Array, Array],
-    rates: tuple[Array, Array],
-    silent: tuple[Array, Array],
-    f: Array,
-    keeps: Array,
-) -> Price:
-    """Follow the masses of A3's states from draw to draw and read each budget off in passing."""
+def _read_off(b: Array, shape: tuple[int, ...], states: Iterator[Step]) -> Price:
+    """Read the price at each budget while the states pass from draw to draw."""
     last = _steps(b)
-    shape = np.broadcast_shapes(*(x.shape for x in (b, q, d, *share, *rates, *silent, f, keeps)))
-    classless = q * f
-    wrong = [d * share[0], d * share[1]]
-    right = [as_array(0.0), as_array(0.0)]
-    passed, bill = q * (1.0 - f), as_array(1.0)
     out = [np.zeros(shape) for _ in range(4)]
-    for step in range(1, last + 1):
-        correct = classless + right[0] + right[1]
-        flagged = correct + wrong[0] + wrong[1]
+    for step, state in zip(range(1, last + 1), states, strict=False):
         now = np.broadcast_to(b == step, shape)
-        for kept, value in zip(out, (passed + correct, bill, flagged, correct), strict=True):
+        values = (state.quality, state.bill, state.residual, state.residual_correct)
+        for kept, value in zip(out, values, strict=True):
             np.copyto(kept, value, where=now)
-        bill = bill + flagged
-        for c in (0, 1):
-            from_correct = right[c] + share[c] * classless
-            fixed = rates[c] * wrong[c] + keeps * right[c]
-            spoilt = (1.0 - rates[c]) * wrong[c] + (1.0 - keeps) * from_correct
-            passed = passed + (1.0 - f) * fixed
-            right[c], wrong[c] = f * fixed, (1.0 - silent[c]) * spoilt
-        passed = passed + (1.0 - f) * keeps * classless
-        classless = f * keeps * classless
     return Price.of(*out)
 
 
@@ -259,20 +240,6 @@ def feedback_hazards(
     b, q, d, w = budget_array(budget), as_array(q0), as_array(p_d), as_array(sigma)
     tables = (np.atleast_1d(as_array(hazards1)), np.atleast_1d(as_array(hazards2)))
     silent = (as_array(lambda1), as_array(lambda2))
-    last = _steps(b)
-    wrong = [d * w, d * (1.0 - w)]
-    quality, bill = q, as_array(1.0)
     leading = (x.shape[:-1] for x in tables)
     shape = np.broadcast_shapes(b.shape, q.shape, d.shape, w.shape, *(x.shape for x in silent), *leading)
-    out = [np.zeros(shape) for _ in range(3)]
-    for step in range(1, last + 1):
-        flagged = wrong[0] + wrong[1]
-        now = np.broadcast_to(b == step, shape)
-        for kept, value in zip(out, (quality, bill, flagged), strict=True):
-            np.copyto(kept, value, where=now)
-        bill = bill + flagged
-        for c in (0, 1):
-            h = tables[c][..., min(step, tables[c].shape[-1]) - 1]
-            quality = quality + h * wrong[c]
-            wrong[c] = wrong[c] * (1.0 - h) * (1.0 - silent[c])
-    return Price.of(*out)
+    return _read_off(b, shape, hazard_steps(q, d, w, tables, silent))
