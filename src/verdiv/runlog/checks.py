@@ -8,7 +8,7 @@ holds the two together.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -153,6 +153,9 @@ def _no_digest(column: NDArray[Any]) -> NDArray[np.bool_]:
 
 def _no_time(stamps: Sequence[str | None], times: NDArray[Any]) -> NDArray[np.bool_]:
     """Return where text is not a time; one pass over all the text at once where all is well."""
+    said = [text for text in stamps if text is not None]
+    if np.isnat(times).sum() == len(stamps) - len(said) and _stamps("\n".join([*said, ""])):
+        return np.zeros(len(stamps), dtype=np.bool_)
     return np.array([text is not None and not is_time(text) for text in stamps], dtype=np.bool_)
 
 
@@ -169,6 +172,7 @@ class Links:
         self.where = where
         self._lines: dict[str, int] = {}
         self._wanted: list[tuple[int, str, str]] = []
+        self._lost: set[str | None] = set()
 
     def add(self, chunk: Chunk) -> Iterator[Fault]:
         """Take the next draws and yield the faults of ids that stand twice."""
@@ -194,10 +198,16 @@ class Links:
                 if names[row] not in self._lines:
                     self._wanted.append((chunk.lines[int(row)], field, names[row]))
 
+    def excuse(self, names: Iterable[str | None]) -> None:
+        """Take note of draws that are there but faulty; None stands for one that cannot even be named."""
+        self._lost.update(names)
+
     def dangling(self) -> Iterator[Fault]:
         """Yield, at the end of the log, the faults of named draws that never came."""
+        if None in self._lost:
+            return
         for line, field, name in self._wanted:
-            if name not in self._lines:
+            if name not in self._lines and name not in self._lost:
                 yield Fault(
                     self.where,
                     "the draw_id of a draw in this log",

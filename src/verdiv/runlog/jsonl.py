@@ -88,6 +88,8 @@ class JsonlStream:
         self.source = source
         self.faults = FaultList(source.path)
         self.findings: list[Finding] = []
+        self.lost: set[str | None] = set()
+        """draw_id of each faulty line; None for one that does not tell it."""
         self.footer: Footer | None = None
         self.status: Status = "incomplete"
         self.draws = 0
@@ -223,6 +225,10 @@ class JsonlStream:
                 faults = faults or [Fault(self.source.path, "a record", str(error), REMEDY, line=number)]
             for fault in faults:
                 self.faults.add(fault)
+            if faults:
+                value, _ = parsed_line(line, self.source.path, number)
+                name = value.get("draw_id") if isinstance(value, dict) else None
+                self.lost.add(name if isinstance(name, str) else None)
             records.append(None if faults else record)
         return records
 

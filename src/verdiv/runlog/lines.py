@@ -7,6 +7,7 @@ is refused before the rest of it is read, so that neither a giant line nor a dec
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import stat
 import sys
@@ -31,6 +32,9 @@ BLOCK = 1 << 20
 
 MAX_WINDOW = 1 << 27
 """Largest window, in bytes, that a packed file may ask for."""
+
+MOST_HELD = 1 << 30
+"""Most bytes of a stream that are held at once where it has to be read in several directions."""
 
 GZIP, ZSTD, PARQUET = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PAR1"
 
@@ -204,6 +208,22 @@ class Source:
                 "fetch or pack it again",
             )
             raise InputRefused(f"cannot unpack {self.path}", [fault]) from error
+
+    def everything(self) -> bytes:
+        """Return all stored bytes that were not read yet; for forms that cannot be read in one direction.
+
+        Raises
+        ------
+        InputRefused
+            More than :data:`MOST_HELD` bytes.
+        """
+        held = io.BytesIO()
+        while block := self._stored_bytes(BLOCK):
+            held.write(block)
+            if held.tell() > MOST_HELD:
+                fault = Fault(self.path, f"at most {MOST_HELD} bytes", "more", "name the file instead")
+                raise InputRefused(f"{self.path} refused", [fault])
+        return held.getvalue()
 
     def digest(self) -> str:
         """Read what is left and return the SHA-256 of all stored bytes."""

@@ -211,9 +211,20 @@ class ParquetLog:
 
     def draws(self) -> Iterator[Draw]:
         """Yield the draws as records."""
+        row = 1
         for batch in self.batches():
-            for row in batch.to_pylist():
-                yield msgspec.convert({"record": "draw", **row}, Draw)
+            for values in batch.to_pylist():
+                try:
+                    yield msgspec.convert({"record": "draw", **values}, Draw)
+                except msgspec.ValidationError as error:
+                    fault = Fault(self.where, "a draw", str(error), "write the log again", line=row)
+                    raise InputRefused(f"{self.where} refused", [fault]) from error
+                row += 1
+
+    def draw(self, batch: Any, row: int) -> Draw:
+        """Return one draw of a batch as a record; its output where it was loaded."""
+        (values,) = batch.slice(row, 1).to_pylist()
+        return msgspec.convert({"record": "draw", **values}, Draw)
 
     def chain_head(self) -> str:
         """Return the head of the chain over the lines that the records make."""

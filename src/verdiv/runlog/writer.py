@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO, Protocol, Self, cast
+from typing import BinaryIO, Protocol, Self, TypeVar, cast
 
 import msgspec
 import zstandard
@@ -25,6 +25,8 @@ from verdiv.runlog.records import Draw, Footer, Header
 from verdiv.runlog.storage import OutputFile, atomic_file, is_stream, refuse_taken, told
 
 __all__ = ["RunLogWriter", "write_run_log"]
+
+_Any = TypeVar("_Any", Header, Draw, Footer)
 
 SYNC_EVERY = 1.0
 """Seconds after which a durable log is synced to the disk again."""
@@ -163,7 +165,7 @@ class RunLogWriter:
         self, path: str | Path, header: Header, *, durable: bool = False, overwrite: bool = False
     ) -> None:
         self._begin(Path(path), header)
-        line = self._line(header)
+        header, line = self._line(header)
         if durable:
             _plain_only(self.path)
             refuse_taken(self.path, overwrite=False)
@@ -244,7 +246,7 @@ class RunLogWriter:
             if draw.draw_id in self.draw_ids:
                 raise self._refused("a draw_id that no other draw has", draw.draw_id, "draw_id")
             linked = msgspec.structs.replace(draw, prev=self._head)
-            line = self._line(linked)
+            linked, line = self._line(linked)
             self._put(linked, line)
             self._note(draw)
 
@@ -273,7 +275,7 @@ class RunLogWriter:
                     raise self._refused("the draw_id of a draw in this log", name, field)
                 if complete:
                     footer = Footer(prev=self._head, draws=self.draws, head=self._head)
-                    self._put(footer, self._line(footer))
+                    self._put(*self._line(footer))
             except BaseException:
                 self._sink.abandon()
                 raise
@@ -321,23 +323,24 @@ class RunLogWriter:
             raise
         self._head = line_digest(line)
 
-    def _line(self, record: Header | Draw | Footer) -> bytes:
-        """Return the record's line, which a reader is sure to take."""
+    def _line(self, record: _Any) -> tuple[_Any, bytes]:
+        """Return the record as a reader will find it, and its line."""
         where, number = str(self.path), self.draws + 2
         try:
             line = _encode(record)
         except UnicodeEncodeError as error:
             raise self._refused("text that UTF-8 can hold", str(error), None) from error
-        if len(line) > MAX_LINE:
-            raise self._refused(f"a line of at most {MAX_LINE} bytes", f"{len(line)} bytes", None)
         try:
             read = _decode(line)
-            faults = draw_faults(read, where, number) if isinstance(read, Draw) else []
-        except msgspec.DecodeError:
+        except msgspec.DecodeError as error:
             faults = line_faults(line, where, number)
-        if faults:
+            raise InputRefused(f"record refused by {where}", faults) from error
+        if faults := draw_faults(read, where, number) if isinstance(read, Draw) else []:
             raise InputRefused(f"record refused by {where}", faults)
-        return line
+        line = _encode(read)
+        if len(line) > MAX_LINE:
+            raise self._refused(f"a line of at most {MAX_LINE} bytes", f"{len(line)} bytes", None)
+        return cast(_Any, read), line
 
     def _refused(self, expected: str, got: str, field: str | None) -> InputRefused:
         fault = Fault(str(self.path), expected, got, "correct the draw", line=self.draws + 2, field=field)
