@@ -27,6 +27,7 @@ __all__ = [
     "probability",
     "share",
     "usd",
+    "width",
 ]
 
 MISSING = "n/a"
@@ -197,13 +198,26 @@ def estimate(value: float | None, low: float | None, high: float | None) -> str:
     Examples
     --------
     >>> estimate(0.8012, 0.7641, 0.8383), estimate(None, None, None), estimate(2.0, 2.0, 2.0)
-    ('0.801 [0.764, 0.838]', 'n/a', '2 [2, 2]')
+    ('0.801 [0.764, 0.838]', 'n/a', '2')
     """
     if value is None or math.isnan(value):
         return MISSING
     if low is None and high is None:
         return number(value)
+    if low == value == high:
+        return exact(value)
     return f"{number(value, _half_width(low, high))} {interval(low, high)}"
+
+
+def width(value: float | None) -> str:
+    """Write a width (a noise floor, a standard deviation) to the two significant digits of the rule.
+
+    Examples
+    --------
+    >>> width(0.0341), width(0.1), width(0.0), width(None)
+    ('0.034', '0.10', '0', 'n/a')
+    """
+    return number(value, None if value is None or not value else abs(value))
 
 
 def percent(value: float | None, half_width: float | None = None) -> str:
@@ -254,8 +268,8 @@ def probability(value: float | None, threshold: float | None = None) -> str:
     ('.970', '>.999', '<.001', '<.001', '>.999')
     >>> probability(0.9497), probability(0.9497, 0.95), probability(0.95, 0.95), probability(None)
     ('.950', '.9497', '.950', 'n/a')
-    >>> probability(0.99999999, 0.9999)
-    '>.999999'
+    >>> probability(0.99999999, 0.9999), probability(0.94999999, 0.95)
+    ('>.999999', '<.95')
     """
     if value is None or math.isnan(value):
         return MISSING
@@ -271,6 +285,8 @@ def probability(value: float | None, threshold: float | None = None) -> str:
         if same_side and 0 < rounded < 1:
             break
     else:
+        if 0 < round(value, 6) < 1 and threshold is not None:
+            return f"<{exact(threshold).removeprefix('0')}"
         return ">.999999" if value > 0.5 else "<.000001"
     return f"{value:.{places}f}".removeprefix("0")
 

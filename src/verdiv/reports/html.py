@@ -12,10 +12,11 @@ from functools import cache
 from importlib.resources import files
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from verdiv.reports.blocks import Cell, Report
 from verdiv.reports.words import VERDICTS
+from verdiv.rounding import MISSING
 
 __all__ = ["html_page"]
 
@@ -25,7 +26,19 @@ def _kind(block: object) -> str:
 
 
 def _cell(value: Cell | str) -> Cell:
-    return value if isinstance(value, Cell) else Cell(value)
+    if isinstance(value, Cell):
+        return value
+    return Cell(value, "missing" if value == MISSING else "")
+
+
+def _one_line(text: str) -> Markup:
+    """Escape a text that must keep its line breaks when the page is tidied."""
+    return Markup(escape(text).replace("\n", Markup("&#10;")))
+
+
+def _tidy(text: str) -> str:
+    """Drop empty lines and trailing blanks."""
+    return "\n".join(line.rstrip() for line in text.split("\n") if line.strip())
 
 
 @cache
@@ -34,6 +47,7 @@ def _style() -> tuple[Markup, str]:
     css = (files("verdiv.reports") / "templates" / "report.css").read_text(encoding="utf-8")
     if "</" in css:
         raise ValueError("the style sheet must not close its own element")
+    css = _tidy(css)
     digest = base64.b64encode(hashlib.sha256(css.encode("utf-8")).digest()).decode("ascii")
     return Markup(css), f"sha256-{digest}"
 
@@ -50,6 +64,7 @@ def _environment() -> Environment:
     )
     environment.filters["kind"] = _kind
     environment.filters["cell"] = _cell
+    environment.filters["one_line"] = _one_line
     return environment
 
 
@@ -58,4 +73,4 @@ def html_page(report: Report) -> str:
     css, source = _style()
     template = _environment().get_template("report.html.j2")
     page = template.render(report=report, css=css, style_source=source, verdicts=VERDICTS)
-    return "\n".join(line.rstrip() for line in page.splitlines() if line.strip()) + "\n"
+    return _tidy(page) + "\n"

@@ -15,6 +15,7 @@ from markupsafe import Markup
 
 from verdiv.reports.blocks import Cell, Column, Report
 from verdiv.reports.words import VERDICTS
+from verdiv.rounding import MISSING
 
 __all__ = ["escaped", "markdown_page"]
 
@@ -57,7 +58,7 @@ def _written(value: Cell | str) -> Markup:
     text = escaped(cell.text)
     if cell.tone in VERDICTS:
         text = Markup(f"{VERDICTS[cell.tone].sign} **") + text + Markup("**")
-    elif cell.tone == "missing" and cell.text:
+    elif cell.text and (cell.tone == "missing" or cell.text == MISSING):
         text = Markup("*") + text + Markup("*")
     if not cell.note:
         return text
@@ -77,7 +78,7 @@ def _kind(block: object) -> str:
 def _environment() -> Environment:
     environment = Environment(
         loader=PackageLoader("verdiv.reports", "templates"),
-        autoescape=False,
+        autoescape=True,
         undefined=StrictUndefined,
         finalize=escaped,
         trim_blocks=True,

@@ -10,7 +10,7 @@ from markupsafe import Markup
 from verdiv.reports.blocks import Panel, clean
 from verdiv.reports.figures.svg import Scale, drawing, element, join, text, ticks
 from verdiv.reports.words import VERDICTS
-from verdiv.rounding import estimate, exact, number
+from verdiv.rounding import estimate, exact, width
 
 __all__ = ["claim_words", "component_panel"]
 
@@ -44,7 +44,7 @@ def _domain(component: Mapping[str, Any]) -> tuple[float, float]:
         anchors += [-floor, floor]
     values = [float(value) for value in anchors if value is not None]
     low, high = min(values), max(values)
-    span = (high - low) or max(abs(high), 1e-6)
+    span = (high - low) or abs(high) or 1.0
     # An unbounded claim needs room to show that its region goes on.
     below = 0.28 if claims[0] is None and claims[1] is not None else 0.1
     above = 0.28 if claims[1] is None and claims[0] is not None else 0.1
@@ -85,7 +85,7 @@ def component_panel(
 ) -> Panel:
     """Draw one component of a rule on its own scale.
 
-    The tinted field is the claim region, the hatched one (around zero) the noise floor, the whisker the
+    The tinted field is the claim region, the outlined one (around zero) the noise floor, the whisker the
     interval of the component and the dot its estimate.
 
     Parameters
@@ -104,7 +104,7 @@ def component_panel(
     """
     verdict = VERDICTS[part["verdict"]]
     filled = {"estimate": None, "low": None, "high": None, **component}
-    label = clean(f"{rule} · {component['id']}")
+    label = clean(f"{rule} {part['id']} · {component['id']}")
     claim = claim_words(filled.get("claim_low"), filled.get("claim_high"))
     if filled["estimate"] is None and filled["low"] is None:
         reason = clean(part.get("reason") or "no estimate")
@@ -119,7 +119,7 @@ def component_panel(
         parts.append(
             element("rect", x=start, y=MIDDLE - 9, width=max(end - start, 1.0), height=18.0, class_="floor")
         )
-        words += f"; noise floor {number(floor)}"
+        words += f"; noise floor {width(floor)}"
     parts.append(element("line", x1=LEFT, x2=RIGHT, y1=AXIS, y2=AXIS, class_="axis"))
     for value in ticks(x.low, x.high, 4):
         at = x(value)

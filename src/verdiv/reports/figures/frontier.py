@@ -21,7 +21,6 @@ from verdiv.reports.figures.svg import (
     swatch,
     text,
     text_width,
-    ticks,
 )
 from verdiv.reports.words import arm_label
 from verdiv.rounding import exact, number
@@ -30,6 +29,9 @@ __all__ = ["BreakEvenMark", "frontier_legend", "frontier_panel"]
 
 ARM_ORDER = ("A3", "A4", "A2s", "A1", "A2", "A5", "A0", "blended")
 """Arms in the order of their marks; the two that the break-even compares get the clearest ones."""
+
+LOG_FROM = 3.0
+"""Ratio of the largest to the smallest bill from which the axis is logarithmic."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,15 +96,21 @@ def _limits(values: Sequence[float], pad: float) -> tuple[float, float]:
 
 def _axes(x: Scale, y: Scale, *, wide: bool) -> Markup:
     parts = []
-    for value in ticks(y.low, y.high, 6):
+    for value in y.ticks(6):
         parts.append(element("line", x1=x.start, x2=x.end, y1=y(value), y2=y(value), class_="gridline"))
         parts.append(text(x.start - 6, y(value) + 3.5, exact(value), anchor="end"))
-    for value in ticks(x.low, x.high, 6 if wide else 4):
+    for value in x.ticks(8 if wide else 5):
         parts.append(element("line", x1=x(value), x2=x(value), y1=y.start, y2=y.start + 4, class_="axis"))
         parts.append(text(x(value), y.start + 16, exact(value), anchor="middle"))
     parts.append(element("line", x1=x.start, x2=x.end, y1=y.start, y2=y.start, class_="axis"))
     parts.append(
-        text(x.end, y.start + 32, "mean bill per task, in small draws", class_="label", anchor="end")
+        text(
+            x.end,
+            y.start + 32,
+            f"mean bill per task, in small draws{' (log scale)' if x.logarithmic else ''}",
+            class_="label",
+            anchor="end",
+        )
     )
     parts.append(
         text(x.start - 34, y.end - 10, "quality (share of tasks answered correctly)", class_="label")
@@ -143,28 +151,31 @@ def _apart(wanted: list[float], gap: float, low: float, high: float) -> list[flo
 
 
 def _names(spots: list[_Spot], arms: Mapping[str, int], x: Scale, y: Scale, room: float) -> Markup:
-    """Write each arm's name beside its last point."""
+    """Write each arm's name beside its last point, on the side that is free."""
     last = list({spot.arm: spot for spot in spots}.values())
     heights = _apart([y(spot.quality) for spot in last], 13, y.end + 4, y.start - 4)
     parts = []
     for spot, height in zip(last, heights, strict=True):
         words = shortened(spot.arm, 12)
-        across = x(spot.bill) + 9
-        if across + text_width(words, 12) > x.end + room:
-            across = x.end + room - text_width(words, 12)
-        style = f"name c{arms[spot.arm] % 8}"
+        wide = text_width(words, 12)
+        here = x(spot.bill)
+        taken = [x(s.bill) for s in spots if abs(y(s.quality) - height) < 9 and x(s.bill) != here]
+        right_free = here + 9 + wide < x.end + room and not any(here < at < here + 14 + wide for at in taken)
+        left_free = here - 9 - wide > x.start and not any(here - 14 - wide < at < here for at in taken)
+        leftwards = left_free and not right_free
+        edge = here - 9 if leftwards else min(here + 9, x.end + room - wide)
         if abs(height - y(spot.quality)) > 6:
-            parts.append(
-                element(
-                    "line",
-                    x1=x(spot.bill) + 3,
-                    y1=y(spot.quality),
-                    x2=across - 1,
-                    y2=height,
-                    class_="leader",
-                )
+            near = here - 3 if leftwards else here + 3
+            parts.append(element("line", x1=near, y1=y(spot.quality), x2=edge, y2=height, class_="leader"))
+        parts.append(
+            text(
+                edge,
+                height + 4,
+                words,
+                class_=f"name c{arms[spot.arm] % 8}",
+                anchor="end" if leftwards else None,
             )
-        parts.append(text(across, height + 4, words, class_=style))
+        )
     return join(parts)
 
 
@@ -189,7 +200,7 @@ def _levels(teacher: _Spot | None, ceiling: float | None, x: Scale, y: Scale) ->
         labels.append((at - 4, f"static ceiling {number(ceiling)}"))
     heights = _apart([at for at, _ in labels], 12, y.end + 8, y.start)
     parts += [
-        text(x.start + 5, height, words, class_="level")
+        text(x.end - 2, height, words, class_="level", anchor="end")
         for height, (_, words) in zip(heights, labels, strict=True)
     ]
     return join(parts)
@@ -246,6 +257,9 @@ def _draw(
     x_low, x_high = _limits(bills, 0.04)
     y_low, y_high = _limits(levels, 0.05)
     x = Scale(max(x_low, 0.0), x_high, left, width - right)
+    if min(bills) > 0 and max(bills) > LOG_FROM * min(bills):
+        margin = (max(bills) / min(bills)) ** 0.05
+        x = Scale(min(bills) / margin, max(bills) * margin, left, width - right, logarithmic=True)
     y = Scale(max(y_low, 0.0), min(y_high, 1.02), height - bottom, top)
     curves = []
     for arm, index in arms.items():

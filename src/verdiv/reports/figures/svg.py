@@ -121,7 +121,7 @@ def shortened(words: str, limit: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """A linear map from values to pixels."""
+    """A map from values to pixels, linear or logarithmic."""
 
     low: float
     high: float
@@ -129,12 +129,28 @@ class Scale:
     """Pixel of ``low``."""
     end: float
     """Pixel of ``high``."""
+    logarithmic: bool = False
+    """Equal ratios instead of equal differences are equally wide; needs ``low > 0``."""
 
     def __call__(self, value: float) -> float:
         """Return the pixel of a value, held inside the scale."""
-        span = self.high - self.low
-        share = (value - self.low) / span if span > 0 else 0.5
+        low, high, at = self.low, self.high, value
+        if self.logarithmic:
+            low, high, at = math.log(low), math.log(high), math.log(max(value, low))
+        share = (at - low) / (high - low) if high > low else 0.5
         return self.start + (self.end - self.start) * min(max(share, 0.0), 1.0)
+
+    def ticks(self, wanted: int) -> tuple[float, ...]:
+        """Return round values inside the scale, about as many as wanted."""
+        if not self.logarithmic:
+            return ticks(self.low, self.high, wanted)
+        for steps in ((1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8), (1, 1.5, 2, 3, 5, 7), (1, 2, 5), (1, 3), (1,)):
+            first, last = math.floor(math.log10(self.low)), math.ceil(math.log10(self.high))
+            every = [float(f"{m * 10.0**e:.6g}") for e in range(first, last + 1) for m in steps]
+            inside = tuple(value for value in every if self.low <= value <= self.high)
+            if len(inside) <= wanted + 2:
+                return inside or ticks(self.low, self.high, wanted)
+        return ticks(self.low, self.high, wanted)
 
 
 def ticks(low: float, high: float, wanted: int = 5) -> tuple[float, ...]:

@@ -10,7 +10,7 @@ from verdiv.reports.figures.breakeven import most_probable
 from verdiv.reports.figures.densities import density_legend, density_panel
 from verdiv.reports.sections.records import interval_words, said
 from verdiv.reports.words import ESTIMANDS, SEVEN, estimand
-from verdiv.rounding import MISSING, count, estimate, exact, interval, number, probability, share
+from verdiv.rounding import MISSING, count, estimate, exact, interval, number, probability, share, width
 
 __all__ = ["densities_part", "estimates_parts", "ordered"]
 
@@ -80,7 +80,7 @@ def _agreement(record: Mapping[str, Any]) -> Cell | str:
     if not agreement or agreement.get("agrees") is None:
         return Cell(MISSING, "missing")
     gap = agreement.get("gap_in_sd")
-    note = "" if gap is None else f"{number(gap)} sd apart"
+    note = "" if gap is None else f"{number(gap, 1.0)} sd apart"
     return Cell("yes", note=note) if agreement["agrees"] else Cell("no", "bad", note=note)
 
 
@@ -264,7 +264,7 @@ def _density_rows(document: Mapping[str, Any], names: list[str]) -> tuple[Row, .
                 Cell(estimand(name).symbol, note=estimand(name).name),
                 number(model.get("mean"), _half(model)),
                 number(model.get("median"), _half(model)),
-                number(model.get("sd")),
+                width(model.get("sd")),
                 interval(model.get("low"), model.get("high")),
                 _side(record, "direct"),
             )

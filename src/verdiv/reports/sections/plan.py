@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from verdiv.reports.blocks import (
@@ -17,7 +17,7 @@ from verdiv.reports.blocks import (
     Table,
     clean,
 )
-from verdiv.reports.sections.records import said, spaced, table_of, text_of, tree
+from verdiv.reports.sections.records import said, spaced, table_of, text_of, titled, tree
 from verdiv.reports.words import RULES, estimand
 
 __all__ = ["plan_section"]
@@ -69,9 +69,13 @@ def _rules(plan: Mapping[str, Any]) -> Table:
     )
 
 
+def _nested(items: Iterable[object]) -> bool:
+    return any(isinstance(item, Mapping | list | tuple) for item in items)
+
+
 def _named(identifier: str, key: str, value: object) -> Block:
     """Lay out one entry of the plan."""
-    title = spaced(key)
+    title = titled(key)
     match value:
         case Mapping() if value and all(isinstance(item, Mapping) for item in value.values()):
             return table_of(identifier, title, [{"name": k, **v} for k, v in value.items()], first=("name",))
@@ -87,9 +91,12 @@ def _named(identifier: str, key: str, value: object) -> Block:
             known = [(estimand(k), v) for k, v in value.items() if v is not None]
             facts = tuple((f"{words.symbol}, {words.name}", said(v)) for words, v in known)
             return Facts(facts) if facts else Paragraph("No value was registered for any estimand.", "quiet")
+        case Mapping() if not any(isinstance(item, list) and _nested(item) for item in value.values()):
+            pairs = tuple((f"{title}: {spaced(str(k))}", text_of(v)) for k, v in value.items())
+            return Facts(pairs or ((title, "none"),))
         case Mapping():
             return Subsection(identifier, title, tree(identifier, value, level=4), level=4)
-        case list() | tuple() if any(isinstance(item, Mapping) for item in value):
+        case list() | tuple() if _nested(value):
             return table_of(identifier, title, value)
         case _:
             return Facts(((title, text_of(value, "none")),))

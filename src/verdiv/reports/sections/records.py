@@ -20,7 +20,7 @@ from verdiv.reports.blocks import (
 )
 from verdiv.rounding import MISSING, count, exact, number
 
-__all__ = ["interval_words", "said", "spaced", "table_of", "text_of", "tree"]
+__all__ = ["interval_words", "said", "spaced", "table_of", "text_of", "titled", "tree"]
 
 MAX_COLUMNS = 14
 """Columns of a table made of free records; further keys are gathered in the last one."""
@@ -40,6 +40,18 @@ def spaced(name: str) -> str:
     'tasks by family'
     """
     return " ".join(clean(name).replace("_", " ").split())
+
+
+def titled(name: str) -> str:
+    """Turn a key into a title.
+
+    Examples
+    --------
+    >>> titled("rate_card"), titled("n")
+    ('Rate card', 'n')
+    """
+    words = spaced(name)
+    return words[:1].upper() + words[1:] if len(words) > 2 else words
 
 
 def said(value: object, otherwise: str = MISSING) -> str:
@@ -66,9 +78,17 @@ def said(value: object, otherwise: str = MISSING) -> str:
 
 
 def text_of(value: object, otherwise: str = MISSING) -> str:
-    """Write a text, or the texts of a list one after another."""
+    """Write a scalar, or the entries of a flat list or record one after another.
+
+    Examples
+    --------
+    >>> text_of([1, 2]), text_of({"dates": 13, "filters": 14}), text_of([], "none")
+    ('1; 2', 'dates 13; filters 14', 'none')
+    """
     if isinstance(value, list | tuple):
         return "; ".join(said(item) for item in value) or otherwise
+    if isinstance(value, Mapping) and not any(isinstance(item, Mapping | list) for item in value.values()):
+        return "; ".join(f"{clean(key)} {said(item)}" for key, item in value.items()) or otherwise
     return said(value, otherwise)
 
 
@@ -130,10 +150,10 @@ def table_of(
     keys = list(dict.fromkeys(key for row in rows for key in row))
     ordered = [key for key in first if key in keys] + [key for key in keys if key not in first]
     shown, rest = ordered[:MAX_COLUMNS], ordered[MAX_COLUMNS:]
-    columns = [Column(spaced(key), _numeric(row.get(key) for row in rows)) for key in shown]
+    columns = [Column(titled(key), _numeric(row.get(key) for row in rows)) for key in shown]
     body = [[_cell(row.get(key)) for key in shown] for row in rows]
     if rest:
-        columns.append(Column("more"))
+        columns.append(Column("More"))
         for cells, row in zip(body, rows, strict=True):
             cells.append(said({key: row[key] for key in rest if key in row}))
     return Table(
@@ -151,17 +171,17 @@ def tree(identifier: str, record: Mapping[str, Any], *, level: int = 3, depth: i
             inner: tuple[Block, ...]
             if all(isinstance(item, Mapping) for item in value.values()):
                 rows = [{"name": name, **item} for name, item in value.items()]
-                inner = (table_of(f"{place}-table", spaced(str(key)), rows, first=("name",)),)
+                inner = (table_of(f"{place}-table", titled(str(key)), rows, first=("name",)),)
             else:
                 inner = tree(place, value, level=4, depth=depth + 1)
-            blocks.append(Subsection(place, spaced(str(key)), inner, level=level))
+            blocks.append(Subsection(place, titled(str(key)), inner, level=level))
         elif isinstance(value, list | tuple) and any(isinstance(item, Mapping) for item in value):
-            blocks.append(table_of(place, spaced(str(key)), value))
+            blocks.append(table_of(place, titled(str(key)), value))
         elif isinstance(value, list | tuple) and any(len(str(item)) > 40 for item in value):
             bullets = Bullets(tuple(said(item) for item in value))
-            blocks.append(Subsection(place, spaced(str(key)), (bullets,), level=level))
+            blocks.append(Subsection(place, titled(str(key)), (bullets,), level=level))
         else:
-            facts.append((spaced(str(key)), _cell(value)))
+            facts.append((titled(str(key)), _cell(value)))
     if not facts and not blocks:
         return (Paragraph("none", "quiet"),)
     return (Facts(tuple(facts)), *blocks) if facts else tuple(blocks)

@@ -24,7 +24,7 @@ from verdiv.reports.sections.frontier import break_even_part, frontier_part
 from verdiv.reports.sections.records import said
 from verdiv.reports.sections.rules import rules_parts
 from verdiv.reports.words import arm_label
-from verdiv.rounding import MISSING, count, estimate, exact, interval, number, usd
+from verdiv.rounding import MISSING, count, estimate, exact, interval, number, usd, width
 
 __all__ = ["results_section"]
 
@@ -121,7 +121,7 @@ def _floors(document: Mapping[str, Any]) -> Subsection:
         (
             clean(row["rule"]),
             f"{said(row.get('arm_a'))} against {said(row.get('arm_b'))}",
-            number(row.get("floor")),
+            width(row.get("floor")),
             count(row.get("tasks")),
             _value(row.get("replicates")),
         )

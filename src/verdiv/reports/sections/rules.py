@@ -23,7 +23,7 @@ from verdiv.reports.blocks import (
 from verdiv.reports.figures.forest import claim_words, component_panel
 from verdiv.reports.sections.records import interval_words, said
 from verdiv.reports.words import RULES, VERDICTS, verdict_cell
-from verdiv.rounding import MISSING, estimate, exact, interval, number, probability
+from verdiv.rounding import MISSING, estimate, exact, interval, number, probability, width
 
 __all__ = ["forest_part", "rules_parts"]
 
@@ -50,7 +50,7 @@ def _facts(outcome: Mapping[str, Any]) -> Facts:
     )
     floor_words: Cell | str = Cell("none defined for this statistic", "missing")
     if floor is not None:
-        floor_words = number(floor)
+        floor_words = width(floor)
         if outcome.get("floor_n") is not None:
             floor_words += f", from n = {exact(outcome['floor_n'])}"
     decide = outcome.get("tasks_to_decide")
@@ -110,7 +110,7 @@ def _part_rows(outcome: Mapping[str, Any]) -> Iterator[Row]:
                 ),
                 estimate(item.get("estimate"), item.get("low"), item.get("high")),
                 _exact(item.get("n")),
-                number(floor) if floor is not None else Cell(MISSING, "missing"),
+                width(floor),
                 _probability(item.get("probability_claim")),
                 ", ".join(sides) if sides else Cell(MISSING, "missing"),
                 _probability(item.get("severity")),
@@ -172,7 +172,7 @@ def _forest_rows(document: Mapping[str, Any]) -> Iterator[tuple[Panel, Row]]:
                     verdict_cell(part["verdict"]),
                     estimate(filled["estimate"], filled["low"], filled["high"]),
                     claim_words(item.get("claim_low"), item.get("claim_high")),
-                    number(item["floor"]) if item.get("floor") is not None else Cell(MISSING, "missing"),
+                    width(item.get("floor")),
                 )
                 yield component_panel(identifier, rule, part, item), row
 
@@ -195,7 +195,7 @@ def forest_part(document: Mapping[str, Any]) -> Subsection:
     )
     figure = Figure(
         "forest",
-        "Each component on its own scale: interval and estimate, claim region (tinted), noise floor (hatched)",
+        "Each component on its own scale: interval and estimate, claim region (tinted), noise floor (outlined)",
         tuple(panel for panel, _ in drawn),
         table,
         layout="rows",

@@ -21,7 +21,7 @@ from verdiv.reports.blocks import (
 )
 from verdiv.reports.sections.records import interval_words, said, table_of
 from verdiv.reports.words import RULES, verdict_cell
-from verdiv.rounding import MISSING, count, exact, interval, number, probability
+from verdiv.rounding import MISSING, count, exact, interval, number, probability, width
 
 __all__ = ["trust_section"]
 
@@ -57,9 +57,9 @@ def _fit(diagnostics: Mapping[str, Any]) -> Subsection:
             f"{_whole(stage.get('K'))}/{_whole(stage.get('N'))}",
             number(stage.get("deff")),
             number(stage.get("mean"), stage.get("sd")),
-            number(stage.get("sd"), _half(stage.get("sd"))),
+            width(stage.get("sd")),
             number(stage.get("grid_mean"), stage.get("grid_sd")),
-            number(stage.get("grid_sd"), _half(stage.get("grid_sd"))),
+            width(stage.get("grid_sd")),
             MISSING if stage.get("r_hat") is None else f"{stage['r_hat']:.4f}",
             _rounded(stage.get("ess_bulk")),
             _rounded(stage.get("ess_tail")),
@@ -82,10 +82,6 @@ def _fit(diagnostics: Mapping[str, Any]) -> Subsection:
         )
     )
     return Subsection("fit", "Diagnostics of the fit", tuple(blocks))
-
-
-def _half(value: float | None) -> float | None:
-    return None if value is None else value / 2
 
 
 def _rounded(value: float | None) -> str:
