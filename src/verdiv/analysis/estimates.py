@@ -90,11 +90,15 @@ def _summary(draws: FloatArray | None) -> Summary | None:
 def _by_family(
     name: str, events: Events | None, gathered: Gathered, composition: Composition
 ) -> dict[str, dict[str, Any]] | None:
-    if events is None:
-        return None
-    n, k = events.pairs if events.pairs else (events.n, events.k)
-    out: dict[str, dict[str, Any]] = {}
     draws = composition.by_family.get(name)
+    out: dict[str, dict[str, Any]] = {}
+    if events is None:
+        for f, family in enumerate(gathered.tally.families):
+            s = _summary(draws[:, f]) if draws is not None else None
+            if s is not None:
+                out[family] = {"k": None, "n": None, "mean": s.mean, "low": s.low, "high": s.high}
+        return out or None
+    n, k = events.pairs if events.pairs else (events.n, events.k)
     for f, family in enumerate(gathered.tally.families):
         mine = gathered.tally.family == f
         count, hits = float(n[mine].sum()), float(k[mine].sum())

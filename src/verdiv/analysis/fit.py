@@ -137,6 +137,7 @@ def fit_model(
     icc = {
         name: fit_icc_grid(block, families, priors, draws=total, seed=seed) for name, block in blocks.items()
     }
+    own = _family_blocks(blocks, families, priors, total, seed)
     nuts = None
     posterior = grid
     if engine == "nuts":
@@ -153,7 +154,30 @@ def fit_model(
             progress=progress,
         )
         posterior, icc = nuts.posterior, dict(nuts.icc)
-    return Fit(engine, summary, blocks, priors, grid, posterior, icc, nuts)
+    return Fit(engine, summary, blocks, priors, grid, posterior, icc | own, nuts)
+
+
+def _family_blocks(
+    blocks: Mapping[str, CountBlock], families: tuple[str, ...], priors: Priors, draws: int, seed: int
+) -> dict[str, IccPosterior]:
+    """Correlation of initial draws family by family, named ``q/0``, ``q/1`` …; empty with one family."""
+    block = blocks.get("q")
+    if block is None or len(families) < 2:
+        return {}
+    out = {}
+    for f in range(len(families)):
+        mine = block.family == f
+        if not (block.n[mine] >= 2).any():
+            continue
+        part = CountBlock(
+            f"q/{f}",
+            np.zeros(int(mine.sum()), dtype=np.int64),
+            block.n[mine],
+            block.k[mine],
+            block.multiplicity[mine],
+        )
+        out[part.name] = fit_icc_grid(part, (families[f],), priors, draws=draws, seed=seed + f + 1)
+    return out
 
 
 def prior_draws(

@@ -163,7 +163,7 @@ def _estimates(
     if stochastic is not None and block is not None and block.estimable:
         gate = r.delta_gate
         reach = np.ones(r.shape) if gate is None else gate
-        rho = _match(block.icc, r.draws)[:, None]
+        rho = correlation_by_family(icc, r.shape)
         ratio = sticky_ratio_exchangeable(r.pi, stochastic, rho, reach)
         out["sticky_ratio_model"] = ratio
         out["s_blind_exchangeable"] = ratio * r.mix(stochastic)
@@ -171,9 +171,17 @@ def _estimates(
     return out, families
 
 
-def _match(draws: FloatArray, count: int) -> FloatArray:
-    """Cut or cycle independent posterior draws to a count."""
-    return np.resize(draws, count)
+def correlation_by_family(icc: Mapping[str, IccPosterior], shape: tuple[int, int]) -> FloatArray:
+    """Correlation of initial draws within a task, per draw and family, shape ``(draws, families)``.
+
+    A family whose own tasks tell its correlation (block ``q/f`` estimable) keeps it; the others share the suite's.
+    """
+    rho = np.empty(shape)
+    for f in range(shape[1]):
+        own = icc.get(f"q/{f}")
+        block = own if own is not None and own.estimable else icc["q"]
+        rho[:, f] = np.resize(block.icc, shape[0])
+    return rho
 
 
 def _point(r: _Rates, price: Price, form: str) -> ModelPoint:
@@ -191,7 +199,7 @@ def _small_frontier(
     fpr = np.zeros(r.shape) if r.truth else (r.get("fpr", 0.0) if "fpr" in r.m else np.zeros(r.shape))
     gate, block = r.delta_gate, icc.get("q")
     correlated = block is not None and block.estimable
-    rho = _match(block.icc, r.draws)[:, None] if correlated and block is not None else None
+    rho = correlation_by_family(icc, r.shape) if correlated else None
     if "A0" in arms:
         a0 = greedy if greedy is not None else stochastic
         if a0 is not None:
