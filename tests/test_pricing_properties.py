@@ -26,7 +26,6 @@ from verdiv.pricing.breakeven import (
 )
 from verdiv.pricing.closed import (
     Price,
-    accuracy_per_unit,
     blended,
     blind,
     blind_greedy,
@@ -37,16 +36,12 @@ from verdiv.pricing.closed import (
     crossover_feedback,
     feedback,
     feedback_fresh,
-    known_wrong,
-    loaded_bill,
     majority,
     one_shot,
     recovery,
     recovery_fresh,
     teacher,
     teacher_gated,
-    unanimous_wrong,
-    wrong_majority,
 )
 from verdiv.pricing.correlated import (
     blind_exchangeable,
@@ -56,6 +51,13 @@ from verdiv.pricing.correlated import (
     sticky_ratio_exchangeable,
 )
 from verdiv.pricing.general import blind_general, feedback_general, feedback_hazards
+from verdiv.pricing.measures import (
+    accuracy_per_unit,
+    known_wrong,
+    loaded_bill,
+    unanimous_wrong,
+    wrong_majority,
+)
 from verdiv.pricing.parameters import Parameters
 from verdiv.pricing.ratecard import ArmBudgets, RateCard, ledger
 from verdiv.pricing.series import success_within, trials_within

@@ -25,7 +25,6 @@ from verdiv.pricing.series import (
 
 __all__ = [
     "Price",
-    "accuracy_per_unit",
     "blended",
     "blind",
     "blind_greedy",
@@ -37,16 +36,12 @@ __all__ = [
     "escalate",
     "feedback",
     "feedback_fresh",
-    "known_wrong",
-    "loaded_bill",
     "majority",
     "one_shot",
     "recovery",
     "recovery_fresh",
     "teacher",
     "teacher_gated",
-    "unanimous_wrong",
-    "wrong_majority",
 ]
 
 
@@ -390,35 +385,3 @@ def crossover_blind(k: npt.ArrayLike, q0: npt.ArrayLike) -> Array:
     """
     top, q = np.broadcast_arrays(majority(k, q0).quality, as_array(q0))
     return np.asarray(np.where(top > 0, 1.0 - q / np.where(top > 0, top, 1.0), np.nan))
-
-
-def accuracy_per_unit(price: Price, q0: npt.ArrayLike) -> Array:
-    """Give the gain over one-shot per unit billed, (Q − q0)/bill.
-
-    Examples
-    --------
-    >>> round(float(accuracy_per_unit(majority(3, 0.8), 0.8)), 4)
-    0.032
-    """
-    return np.asarray((price.quality - as_array(q0)) / price.bill)
-
-
-def loaded_bill(bill: npt.ArrayLike, H: npt.ArrayLike) -> Array:
-    """Give the bill under load, E_B(1 + H(E_B − 1)): linear in the headroom price H of the extra draws."""
-    e = as_array(bill)
-    return np.asarray(e * (1.0 + as_array(H) * (e - 1.0)))
-
-
-def known_wrong(price: Price) -> Array:
-    """Give the mass of wrong answers that the policy knows to be flagged when it emits them."""
-    return np.asarray(price.residual - price.residual_correct)
-
-
-def wrong_majority(k: npt.ArrayLike, q0: npt.ArrayLike) -> Array:
-    """Give 1 − Q_k: the wrong-consensus mass of A1 if all wrong draws of a task agree (the upper bound)."""
-    return np.asarray(1.0 - majority(k, q0).quality)
-
-
-def unanimous_wrong(k: npt.ArrayLike, q0: npt.ArrayLike) -> Array:
-    """Give (1 − q0)^k: the mass where A1 sees no correct draw at all."""
-    return np.asarray(np.power(1.0 - as_array(q0), odd_array(k)))

@@ -13,7 +13,6 @@ import numpy as np
 from verdiv.pricing.breakeven import break_even, first_repair_dividend
 from verdiv.pricing.closed import (
     Price,
-    accuracy_per_unit,
     blended,
     blind_greedy,
     ceiling_blind,
@@ -22,11 +21,11 @@ from verdiv.pricing.closed import (
     crossover_feedback,
     feedback,
     feedback_fresh,
-    known_wrong,
     majority,
     recovery,
     teacher_gated,
 )
+from verdiv.pricing.measures import accuracy_per_unit, known_wrong
 from verdiv.pricing.parameters import Parameters
 from verdiv.pricing.ratecard import ArmBudgets, RateCard, ledger
 

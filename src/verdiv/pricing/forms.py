@@ -15,7 +15,8 @@ import numpy.typing as npt
 
 from verdiv.errors import Fault, UsageRefused
 from verdiv.pricing.breakeven import TIE, first_repair_dividend, regime_codes
-from verdiv.pricing.closed import Price, loaded_bill
+from verdiv.pricing.closed import Price
+from verdiv.pricing.measures import loaded_bill
 from verdiv.pricing.rates import Rates
 from verdiv.pricing.series import Array, as_array
 from verdiv.pricing.steps import Step, correlated_steps, fresh_steps, hazard_steps, repair_steps
