@@ -12,7 +12,7 @@ from verdiv.errors import Fault, UsageRefused
 from verdiv.pricing.parameters import ALIASES, SUM_SLACK, Parameters
 from verdiv.pricing.series import Array, as_array
 
-__all__ = ["RATE_NAMES", "Rates"]
+__all__ = ["RATE_NAMES", "SYNONYMS", "Rates"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +125,7 @@ class Rates:
 RATE_NAMES = tuple(f.name for f in fields(Parameters)) + tuple(ALIASES)
 """Names that `Rates.of` replaces, and that a sweep may run over."""
 
-_SAME = ({"s2", "phi"}, {"p_s", "p_d", "delta"}, {"D", "q_T"})
+SYNONYMS = (frozenset({"s2", "phi"}), frozenset({"p_s", "p_d", "delta"}), frozenset({"D", "q_T"}))
 """Names that stand for one quantity."""
 
 
@@ -140,7 +140,7 @@ def _check_names(given: Mapping[str, Array]) -> None:
     ]
     faults += [
         Fault("parameters", "one name for one quantity", " and ".join(both), "vary one of them")
-        for same in _SAME
+        for same in SYNONYMS
         if len(both := sorted(same & set(given))) > 1
     ]
     if faults:
