@@ -34,6 +34,9 @@ __all__ = [
     "exactly_one",
 ]
 
+RESERVED = ("root", "file", "last")
+"""Names that are always bound."""
+
 MAX_DEPTH = 8
 """Levels of nested predicates and values."""
 
@@ -44,18 +47,21 @@ def _reference(text: str) -> str:
 
 
 def _record_path(text: str) -> str:
-    parse_record_path(text)
+    for step in parse_record_path(text):
+        if step.kind in ("each", "capture") and step.name:
+            _identifier(step.name)
     return text
 
 
 def _template(text: str) -> str:
-    parse_template(text)
+    for name in parse_template(text).names:
+        _identifier(name)
     return text
 
 
 def _identifier(text: str) -> str:
-    if not text.isidentifier() or text in ("root", "file"):
-        raise ValueError("a name is an identifier other than 'root' and 'file'")
+    if not text.isidentifier() or text in RESERVED:
+        raise ValueError(f"a name is an identifier other than {', '.join(RESERVED)}")
     return text
 
 
@@ -185,6 +191,8 @@ class Value(Table):
     """With ``join``."""
     otherwise: Scalar | None = None
     """With ``cases`` or ``map``: the value where none applies."""
+    missing: Scalars | None = None
+    """Values that stand for a missing one, such as ``NA`` or -1."""
     default: Scalar | None = None
     """The value where it is missing."""
     only_if: Predicate | None = None
@@ -205,7 +213,7 @@ class Value(Table):
         exactly_one(self, ("from_", "first_of", "const", "join", "cases", "when", "length_of", "rank"))
         if self.within is not None and self.rank is None:
             raise ValueError("within goes with rank")
-        changes = ("map", "template", "scale", "default", "only_if")
+        changes = ("map", "template", "scale", "missing", "default", "only_if")
         if self.rank is not None and (
             self.sha256 or any(getattr(self, name) is not None for name in changes)
         ):

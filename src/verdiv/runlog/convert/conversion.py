@@ -26,7 +26,7 @@ from verdiv.runlog.records import RUNLOG_SCHEMA, Draw, Header, ModelCard, Servin
 __all__ = ["Conversion", "Progress", "convert"]
 
 Progress: TypeAlias = Callable[[str, int, int], None]
-"""Called before each file with its name, the number of files done, and the number of files."""
+"""Called with the stage, the number of files done, and the number of files."""
 
 MAX_NOTE = 4096
 """Characters of the header's note."""
@@ -84,7 +84,7 @@ def convert(
     sources
         Files and folders; folders are searched. Files that no template matches are listed in the ledger.
     progress
-        Called before each file.
+        Called before each file and after the last one.
 
     Returns
     -------
@@ -127,12 +127,14 @@ def convert(
     faults: list[Fault] = []
     for number, plan in enumerate(plans):
         if progress is not None:
-            progress(plan.source.label, number, len(plans))
+            progress("reading files", number, len(plans))
         try:
             counts.append(_read(run, plan, number))
         except InputRefused as error:
             faults += error.faults
             counts.append(0)
+    if progress is not None:
+        progress("reading files", len(plans), len(plans))
     if faults:
         raise InputRefused("Some sources cannot be read.", faults)
     _check_columns(run, plans)
@@ -168,9 +170,9 @@ def _plan(
     plans: list[_Plan] = []
     unmatched: list[str] = []
     for source in found:
-        plan = None if source.link else _first_match(rules, source)
+        plan = None if source.skipped else _first_match(rules, source)
         if plan is None:
-            unmatched.append(f"{source.label} (a link, not followed)" if source.link else source.label)
+            unmatched.append(f"{source.label} ({source.skipped})" if source.skipped else source.label)
         else:
             plans.append(plan)
     used = {id(plan.rule) for plan in plans}

@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from verdiv.errors import Fault, InputRefused, UsageRefused
+from verdiv.runlog.convert.names import unbound_names
 from verdiv.runlog.convert.schema import Mapping
 
 __all__ = ["load_mapping", "parse_mapping", "shipped_mappings"]
@@ -87,7 +88,7 @@ def parse_mapping(data: MappingType[str, Any], *, where: str = "mapping") -> Map
         With one fault for every key that is unknown, missing or wrong.
     """
     try:
-        return Mapping.model_validate(_frozen(data))
+        mapping = Mapping.model_validate(_frozen(data))
     except ValidationError as error:
         found = [dict(item) for item in error.errors(include_url=False)]
         faults = [_fault(where, item) for item in found if not _is_echo(item)]
@@ -95,6 +96,13 @@ def parse_mapping(data: MappingType[str, Any], *, where: str = "mapping") -> Map
     except RecursionError:
         fault = Fault(where, "a mapping", "tables nested without end", "flatten it")
         raise InputRefused("The mapping breaks its format.", [fault]) from None
+    unbound = [
+        Fault(where, "a name that the mapping binds", text, "bind it, or correct the reference", field=place)
+        for place, text in unbound_names(mapping)
+    ]
+    if unbound:
+        raise InputRefused("The mapping refers to names that nothing binds.", unbound)
+    return mapping
 
 
 def _frozen(value: Any) -> Any:

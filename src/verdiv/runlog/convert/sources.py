@@ -31,8 +31,8 @@ class SourceFile:
     """How messages name it: from the source on, with ``/``."""
     components: tuple[str, ...]
     """Components of its path, outermost first, for the templates."""
-    link: bool = False
-    """A link that leaves its source; listed, never read."""
+    skipped: str = ""
+    """Why the file is listed and never read; empty where it may be read."""
 
 
 def natural_key(text: str) -> tuple[tuple[tuple[int, int, str], ...], ...]:
@@ -64,7 +64,7 @@ def collect(sources: Iterable[Path]) -> Sequence[SourceFile]:
     for source in sources:
         try:
             for found in _files_of(source):
-                files.setdefault(found.path.absolute() if found.link else found.path.resolve(), found)
+                files.setdefault(found.path.absolute() if found.skipped else found.path.resolve(), found)
                 if len(files) > MAX_FILES:
                     fault = Fault(str(source), f"at most {MAX_FILES} files", "more", "name a smaller folder")
                     raise InputRefused("The sources hold too many files.", [fault])
@@ -78,9 +78,12 @@ def collect(sources: Iterable[Path]) -> Sequence[SourceFile]:
 
 def _files_of(source: Path) -> Iterable[SourceFile]:
     root = source.resolve(strict=True)
-    if not root.is_dir():
+    if root.is_file():
         yield SourceFile(source, source.name, root.parts)
         return
+    if not root.is_dir():
+        fault = Fault(str(source), "a file or a folder", "a pipe or a device", "save it to a file first")
+        raise InputRefused("A source cannot be read.", [fault])
     base = source.name or root.name
     for folder, names, leaves in os.walk(root, onerror=_raise):
         here = Path(folder)
@@ -94,8 +97,13 @@ def _files_of(source: Path) -> Iterable[SourceFile]:
         for name in sorted([*leaves, *linked], key=natural_key):
             path = here / name
             label = "/".join((base, *inside, name))
-            link = path.is_symlink() and (path.is_dir() or not _stays(path, root))
-            yield SourceFile(path, label, (*root.parts, *inside, name), link)
+            yield SourceFile(path, label, (*root.parts, *inside, name), _skipped(path, root))
+
+
+def _skipped(path: Path, root: Path) -> str:
+    if path.is_symlink() and (path.is_dir() or not _stays(path, root)):
+        return "a link, not followed"
+    return "" if path.is_file() else "no regular file"
 
 
 def _stays(path: Path, root: Path) -> bool:

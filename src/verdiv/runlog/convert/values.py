@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from verdiv.runlog.convert.columns import Scalar, Time, Value
 from verdiv.runlog.convert.paths import ABSENT, Scope, parse_reference
-from verdiv.runlog.convert.predicates import Test, as_number, compile_predicate, is_missing
+from verdiv.runlog.convert.predicates import Test, as_number, compile_predicate, is_missing, same
 from verdiv.runlog.convert.templates import parse_template
 
 __all__ = [
@@ -94,6 +94,8 @@ def compile_value(value: Value) -> Getter:
         return getter
     if value.only_if is not None:
         getter = _limited(getter, compile_predicate(value.only_if))
+    if value.missing is not None:
+        getter = _emptied(getter, value.missing)
     if value.map is not None:
         getter = _mapped(getter, value.map, value.otherwise)
     if value.template is not None:
@@ -154,6 +156,14 @@ def _length(value: Any) -> int | None:
 
 def _limited(getter: Getter, test: Test) -> Getter:
     return lambda scope: getter(scope) if test(scope) else None
+
+
+def _emptied(getter: Getter, marks: tuple[Scalar, ...]) -> Getter:
+    def emptied(scope: Scope) -> Any:
+        value = getter(scope)
+        return None if value is not ABSENT and any(same(value, mark) for mark in marks) else value
+
+    return emptied
 
 
 def _defaulted(getter: Getter, default: Scalar) -> Getter:
