@@ -43,7 +43,7 @@ class ArmAtBudget:
     residual: FloatArray
     """Scored chains still sent to retry at this budget."""
     greatest: float
-    """Largest bill a chain can have within the budget, in the same units."""
+    """Largest bill of a chain within the budget, in the same units; two first draws where none was retried."""
     least: float
     """Smallest bill of a chain."""
 
@@ -102,7 +102,6 @@ class Chains:
         bill = np.nansum(
             np.where(np.arange(width)[None, :] <= emitted[:, None], self.billed[:, :width], 0.0), axis=1
         )
-        unit = float(np.nanmax(self.billed)) if self.billed.size else 1.0
         first = self.billed[:, 0] if self.billed.size else np.ones(1)
 
         def total(values: FloatArray) -> FloatArray:
@@ -116,9 +115,20 @@ class Chains:
             bill_n=total(np.ones(len(chain))),
             bill=total(bill),
             residual=total((pending & scored).astype(float)),
-            greatest=unit * budget,
+            greatest=self._greatest(bill, width),
             least=float(np.nanmin(first)) if len(first) else 1.0,
         )
+
+    def _greatest(self, bill: FloatArray, width: int) -> float:
+        """Largest bill seen within a budget, or two first draws where nothing was ever retried.
+
+        The pseudo-task of the bootstrap stands there. At the largest bill possible it would pull the mean of a
+        bill that is nearly always that of one draw by several standard errors.
+        """
+        if not len(bill):
+            return 1.0
+        first = float(np.nanmax(self.billed[:, 0]))
+        return max(float(bill.max()), first if width == 1 or self.attempts == 1 else 2.0 * first)
 
     def answers(self, budget: int) -> IntArray:
         """Outcome of each chain's answer at one budget: 1, 0, or -1 where it was not scored."""

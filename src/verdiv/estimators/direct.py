@@ -97,8 +97,8 @@ class Direct:
     ) -> FloatArray:
         """Mean bill of an arm at a budget in units of one small draw, shape ``(draws,)``.
 
-        Its pseudo-tasks stand at the least and the greatest bill a chain can have. Where all chains must cost the
-        same, the bill is known.
+        Its pseudo-tasks stand at the least and the greatest bill of a chain. Where all chains must cost the same,
+        the bill is known.
         """
         name = f"{arm}@{budget}"
         cell = self.tally.at_budget[arm, budget]
