@@ -235,7 +235,7 @@ def _rules() -> dict[str, Any]:
                 reason="the interval reaches beyond the claim on both sides",
             ),
             reason="the interval reaches beyond the claim on both sides",
-            sentence="No greedy blind redraw changed; the stochastic gain is 0.11 below its prediction, give or take 0.61.",
+            sentence="No greedy blind redraw changed; the stochastic gain is 0.11 below its prediction, ± 0.61.",
             statistic="[G(2) − V(2)]/V(2)",
             estimate=-0.11,
             interval={"low": -0.72, "high": 0.5, "kind": "eti", "probability": 0.95},

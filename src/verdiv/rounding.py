@@ -217,7 +217,7 @@ def width(value: float | None) -> str:
     >>> width(0.0341), width(0.1), width(0.0), width(None)
     ('0.034', '0.10', '0', 'n/a')
     """
-    return number(value, None if value is None or not value else abs(value))
+    return number(value, None if value is None else abs(value))
 
 
 def percent(value: float | None, half_width: float | None = None) -> str:

@@ -150,7 +150,7 @@ class Figure:
     layout: Literal["single", "grid", "rows"] = "single"
     legend: tuple[LegendEntry, ...] = ()
     folded: bool = False
-    """The table starts folded on screens; it is always printed."""
+    """The table starts folded on screens."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ __all__ = ["escaped", "markdown_page"]
 
 _REFERENCES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "@": "&#64;", "$": "&#36;"}
 _BACKSLASHED = frozenset("\\`*_[]|~#")
-_LINE_START = re.compile(r"^(\d+)([.)])|^([-+=])")
+_LINE_START = re.compile(r"^(\d{1,9})([.)])(?=\s|$)|^([-+=])(?=[-=\s]|$)")
 
 
 def escaped(value: object) -> Markup:
@@ -33,6 +33,8 @@ def escaped(value: object) -> Markup:
     &lt;b&gt;\|\`a\`\|&lt;/b&gt; http&#58;//x www&#46;y
     >>> print(escaped("1. not a list"), escaped("- nor this"))
     1\. not a list \- nor this
+    >>> print(escaped("0.802"), escaped("-0.1"), escaped("---"))
+    0.802 -0.1 \---
     """
     if isinstance(value, Markup):
         return value

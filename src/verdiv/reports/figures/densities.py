@@ -64,7 +64,7 @@ def density_panel(identifier: str, name: str, density: Mapping[str, Any], values
             parts.append(element("circle", cx=x(middle), cy=BAR, r=3.5, class_="direct-dot"))
         said = f" Direct estimate {estimate(middle, *ends)}."
     parts.append(element("line", x1=LEFT, x2=RIGHT, y1=BASE, y2=BASE, class_="axis"))
-    for value in ticks(x.low, x.high, 4):
+    for value in ticks(x.low, x.high, 3):
         at = x(value)
         anchor = "start" if at < LEFT + 12 else "end" if at > RIGHT - 12 else "middle"
         parts.append(element("line", x1=at, x2=at, y1=BAR + 9, y2=BAR + 13, class_="axis"))

@@ -30,6 +30,9 @@ __all__ = ["BreakEvenMark", "frontier_legend", "frontier_panel"]
 ARM_ORDER = ("A3", "A4", "A2s", "A1", "A2", "A5", "A0", "blended")
 """Arms in the order of their marks; the two that the break-even compares get the clearest ones."""
 
+MOST_NAMES = 10
+"""Arms whose names have room in the drawing; with more, only the protocol's own arms are named there."""
+
 LOG_FROM = 3.0
 """Ratio of the largest to the smallest bill from which the axis is logarithmic."""
 
@@ -153,6 +156,8 @@ def _apart(wanted: list[float], gap: float, low: float, high: float) -> list[flo
 def _names(spots: list[_Spot], arms: Mapping[str, int], x: Scale, y: Scale, room: float) -> Markup:
     """Write each arm's name beside its last point, on the side that is free."""
     last = list({spot.arm: spot for spot in spots}.values())
+    if len(last) > MOST_NAMES:
+        last = [spot for spot in last if spot.arm in ARM_ORDER]
     heights = _apart([y(spot.quality) for spot in last], 13, y.end + 4, y.start - 4)
     parts = []
     for spot, height in zip(last, heights, strict=True):

@@ -86,7 +86,8 @@ def hazards(rows: Iterable[Mapping[str, Any]]) -> tuple[Hazard, ...]:
                 high=ends[1] if ends else None,
             )
         )
-    return tuple(sorted(found, key=lambda h: (h.arm, h.kind, h.attempt)))
+    places = _kinds(found)
+    return tuple(sorted(found, key=lambda h: (h.arm, places[h.kind], h.attempt)))
 
 
 def _kinds(found: Iterable[Hazard]) -> dict[str, int]:

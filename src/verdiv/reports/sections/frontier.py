@@ -21,6 +21,12 @@ REGIMES = {
 """Regimes of "The Verifier's Dividend", T2, in words."""
 
 
+CAPTION = (
+    "Quality against bill. Marks and bars: direct estimates with their intervals; lines: the model. "
+    "Shaded: at least the teacher's quality for at most its bill."
+)
+
+
 def ceiling(document: Mapping[str, Any]) -> float | None:
     """Return the static ceiling 1 - p_s ("The Verifier's Dividend", T1); None where p_s is not estimable."""
     silent = document["estimates"].get("p_s") or {}
@@ -80,11 +86,11 @@ def _table(document: Mapping[str, Any], identifier: str) -> Table:
 def frontier_figure(document: Mapping[str, Any], identifier: str, *, folded: bool) -> Figure:
     """Build the figure: quality against bill, teacher, static ceiling and break-even marked."""
     frontier = document["frontier"]
+    panel = frontier_panel(f"{identifier}-drawing", frontier, ceiling(document), _mark(document))
     return Figure(
         identifier,
-        "Quality against bill. Marks and bars: direct estimates with their intervals; lines: the model. "
-        "Shaded: at least the teacher's quality for at most its bill.",
-        (frontier_panel(f"{identifier}-drawing", frontier, ceiling(document), _mark(document)),),
+        "Quality against bill" if panel.drawing is None else CAPTION,
+        (panel,),
         _table(document, identifier),
         legend=frontier_legend(frontier),
         folded=folded,

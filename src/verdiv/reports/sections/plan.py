@@ -119,6 +119,7 @@ def plan_section(document: Mapping[str, Any]) -> Section:
     registration = document["preregistration"]
     plan: Mapping[str, Any] = registration.get("plan") or {}
     blocks: list[Block] = []
+    title = "Plan as registered" if registration["status"] != "none" else "Plan (defaults, not registered)"
     if registration["status"] == "none":
         blocks.append(
             Notice(
@@ -129,16 +130,15 @@ def plan_section(document: Mapping[str, Any]) -> Section:
         )
     if not plan:
         blocks.append(Paragraph("The document holds no plan.", "missing"))
-        return Section("plan", "Plan as registered", "Plan", tuple(blocks))
+        return Section("plan", title, "Plan", tuple(blocks))
     blocks.append(_rules(plan))
-    for identifier, title, keys in GROUPS:
+    for identifier, heading, keys in GROUPS:
         present = [key for key in keys if plan.get(key) is not None]
         inner = _merged([_named(f"plan-{key}", key, plan[key]) for key in present])
         if inner:
-            blocks.append(Subsection(f"plan-{identifier}", title, inner))
+            blocks.append(Subsection(f"plan-{identifier}", heading, inner))
     known = QUOTED.union(*(keys for _, _, keys in GROUPS))
     rest = {key: value for key, value in plan.items() if key not in known and value is not None}
     if rest:
         blocks.append(Subsection("plan-rest", "Further entries", tree("plan-rest", rest, level=4)))
-    title = "Plan as registered" if registration["status"] != "none" else "Plan (defaults, not registered)"
     return Section("plan", title, "Plan", tuple(blocks))
