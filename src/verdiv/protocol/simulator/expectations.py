@@ -112,12 +112,13 @@ def add_family(
     greedy, sampled = _surroundings(world, design, condition)
     _add_greedy(sums, share, world, design, traits, greedy)
     _add_votes(sums, share, world, design.budgets.get("A1", 0), traits, sampled)
+    usual = sum((w * first_law(traits, _everyone(traits), z).flag_wrong for w, z in sampled), 0.0 * traits.q)
     own = sampled if design.a3_stochastic else [(1.0, greedy)]
     for weight, shift in sampled:
         sums.add(share * weight, "q", _mass(_first(traits, shift), CORRECT))
-        _add_blind(sums, share * weight, world, traits, shift, design.budgets.get("A2s", 1))
+        _add_blind(sums, share * weight, world, design, traits, shift, usual)
     for weight, shift in own:
-        _add_feedback(sums, share * weight, world, design, traits, shift)
+        _add_feedback(sums, share * weight, world, design, traits, shift, usual)
     _add_matched(sums, share, world, traits, own, sampled)
     _add_pairs(sums, share, design, traits, sampled)
     _add_halves(sums, share, world, traits, sampled, condition)
@@ -129,13 +130,15 @@ def _surroundings(world: World, design: Design, condition: str) -> tuple[Shift, 
     effect = world.effect(condition)
     greedy = Shift(effect.q_logit + world.greedy.logit, effect.delta_logit, effect.repair_logit)
     count = design.replicates
-    seeds = np.resize(world.seed_logits, count) if world.seed_logits else np.zeros(count)
+    seeds, times = np.unique(np.resize(world.seed_logits or (0.0,), count), return_counts=True)
     drift = world.drift.second_half
     halves = [1.0] if drift == 1.0 or condition != "primary" else [1.0, drift]
-    share = 1.0 / (count * len(halves))
     return greedy, [
-        (share, Shift(effect.q_logit + s, effect.delta_logit, effect.repair_logit + s, half))
-        for s in seeds.tolist()
+        (
+            n / count / len(halves),
+            Shift(effect.q_logit + z, effect.delta_logit, effect.repair_logit + z, half),
+        )
+        for z, n in zip(seeds.tolist(), times.tolist(), strict=True)
         for half in halves
     ]
 
@@ -152,7 +155,9 @@ def _add_greedy(
     redraw = 1.0 - (1.0 - flip) * (1.0 - world.blind.greedy_flip)
     masses = greedy_chain(canon, flip, redraw, design.budgets.get("A2", 1))
     sums.enter_chain(share, "A2", masses, flips=False)
-    _add_false(sums, share, masses)
+    shared = {"A0", "A2"} if design.a3_stochastic else {"A0", "A2", "A3"}
+    if shared & design.budgets.keys():
+        _add_false(sums, share, masses.drawn[:2] if "A2" in design.budgets else [canon])
 
 
 def _greedy_pairs(right: FloatArray, flip: float) -> float:
@@ -172,7 +177,9 @@ def _add_votes(sums: Sums, share: float, world: World, k: int, traits: Traits, s
         sums.flip["A1", votes] += share * _differ(won)
 
 
-def _add_blind(sums: Sums, share: float, world: World, traits: Traits, shift: Shift, budget: int) -> None:
+def _add_blind(
+    sums: Sums, share: float, world: World, design: Design, traits: Traits, shift: Shift, usual: FloatArray
+) -> None:
     """Add A2s and what its first redraws tell."""
     first, sticky = _first(traits, shift), max(0.0, world.blind.stickiness)
     everyone = _everyone(traits)
@@ -180,7 +187,7 @@ def _add_blind(sums: Sums, share: float, world: World, traits: Traits, shift: Sh
     def fresh(kind: int) -> FloatArray:
         return blind_law(world, traits, everyone, np.full(len(everyone), kind), shift).chances()
 
-    masses = fresh_chain(first, fresh, sticky, budget)
+    masses = fresh_chain(first, fresh, sticky, design.budgets.get("A2s", 1))
     sums.enter_chain(share, "A2s", masses, flips=True)
     redraw = fresh_chain(first, fresh, sticky, 2).drawn[1]
     sums.add(share, "blind", _mass(first, FLAGGED), _mass(redraw, CORRECT))
@@ -189,24 +196,28 @@ def _add_blind(sums: Sums, share: float, world: World, traits: Traits, shift: Sh
     for name, kind in (("b1", S), ("b2", M)):
         success = (1.0 - sticky) * _mass(fresh(kind), CORRECT)
         sums.add(share, name, first[:, kind], first[:, kind] * success)
-    _add_drift(sums, share, "drift_blind", masses, traits)
-    _add_false(sums, share, masses)
+    _add_drift(sums, share, "drift_blind", masses, usual)
+    parallel = design.replicates * design.budgets.get("A1", 0)
+    _add_false(sums, share, [first * parallel])
+    if "A2s" in design.budgets:
+        _add_false(sums, share * design.replicates, masses.drawn)
 
 
-def _add_drift(sums: Sums, share: float, name: str, masses: Masses, traits: Traits) -> None:
-    """Add how much likelier wrong redraws are flagged than wrong first draws of the same tasks."""
+def _add_drift(sums: Sums, share: float, name: str, masses: Masses, usual: FloatArray) -> None:
+    """Add how much likelier wrong redraws are flagged than the task's wrong first draws usually are."""
     late = sum(masses.drawn[1:], np.zeros_like(masses.drawn[0]))
     wrong = _mass(late, WRONG)
-    sums.add(share, name, wrong, _mass(late, DETECTED) - wrong * traits.delta)
+    sums.add(share, name, wrong, _mass(late, DETECTED) - wrong * usual)
 
 
-def _add_false(sums: Sums, share: float, masses: Masses) -> None:
-    drawn = sum(masses.drawn, np.zeros_like(masses.drawn[0]))
-    sums.add(share, "fpr", _mass(drawn, CORRECT), _mass(drawn, FALSE))
+def _add_false(sums: Sums, share: float, drawn: list[FloatArray]) -> None:
+    """Add correct draws and those flagged; a greedy prompt executed again and again is one observation."""
+    for chances in drawn:
+        sums.add(share, "fpr", _mass(chances, CORRECT), _mass(chances, FALSE))
 
 
 def _add_feedback(
-    sums: Sums, share: float, world: World, design: Design, traits: Traits, shift: Shift
+    sums: Sums, share: float, world: World, design: Design, traits: Traits, shift: Shift, usual: FloatArray
 ) -> None:
     """Add A3, the first draws of its decoding and its repairs."""
     first, everyone = _first(traits, shift), _everyone(traits)
@@ -227,8 +238,11 @@ def _add_feedback(
             success = repair_law(world, traits, everyone, answered, attempt, shift).correct
             sums.add(share, f"late{index}", waiting[:, kind], waiting[:, kind] * success)
     sums.add(share, "s_false", _mass(first, FALSE), _mass(first, FALSE) * traits.s_false)
-    _add_drift(sums, share, "drift_feedback", masses, traits)
-    _add_false(sums, share, masses)
+    _add_drift(sums, share, "drift_feedback", masses, usual)
+    if "A3" in design.budgets:
+        sampled = design.a3_stochastic
+        times = design.replicates if sampled else 1
+        _add_false(sums, share * times, masses.drawn if sampled else masses.drawn[1:])
 
 
 def _add_matched(
@@ -250,13 +264,12 @@ def _add_matched(
 def _add_pairs(sums: Sums, share: float, design: Design, traits: Traits, sampled: Surroundings) -> None:
     """Add ordered pairs of parallel stochastic first draws of one task, the first of them wrong."""
     arms = [arm for arm in design.arms() if arm.stochastic and not arm.teacher]
-    each = float(sum(arm.budget if arm.name == "A1" else 1 for arm in arms))
-    success = {shift.q_logit: first_law(traits, _everyone(traits), shift).correct for _, shift in sampled}
-    rates = [success[shift.q_logit] for _, shift in sampled if shift.detection == 1.0]
-    total = sum(rates, np.zeros_like(traits.q)) * each
-    reach = sum((each * (1.0 - q) for q in rates), np.zeros_like(traits.q))
-    event = sum((each * (1.0 - q) * (total - q) for q in rates), np.zeros_like(traits.q))
-    sums.add(share, "pairs", reach * (each * len(rates) - 1.0), event)
+    drawn = float(sum(arm.replicates * (arm.budget if arm.name == "A1" else 1) for arm in arms))
+    rates = [(weight, first_law(traits, _everyone(traits), shift).correct) for weight, shift in sampled]
+    total = drawn * sum((weight * q for weight, q in rates), np.zeros_like(traits.q))
+    for weight, q in rates:
+        wrong = weight * drawn * (1.0 - q)
+        sums.add(share, "pairs", wrong * (drawn - 1.0), wrong * (total - q))
 
 
 def _add_halves(
@@ -285,4 +298,9 @@ def _add_teacher(sums: Sums, share: float, world: World, design: Design, traits:
     else:
         masses = greedy_chain(first, flip, flip, budget)
     sums.enter_chain(share, "A5", masses, flips=design.a5_stochastic)
-    _add_false(sums, share, masses)
+    if "A4" in design.budgets or ("A5" in design.budgets and not design.a5_stochastic):
+        _add_false(sums, share, [first])
+    if "A5" in design.budgets:
+        sampled = design.a5_stochastic
+        times = design.replicates if sampled else 1
+        _add_false(sums, share * times, masses.drawn if sampled else masses.drawn[1:2])

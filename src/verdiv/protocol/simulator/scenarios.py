@@ -128,7 +128,7 @@ def _seeds(world: World) -> World:
 
 def _odd_family(world: World) -> World:
     """The last family is beyond repair and easy for the teacher: parity rests on the others."""
-    return world.with_rates(world.families[-1].name, sigma=0.1, s1=0.3, s2=0.15, q_t=0.98)
+    return world.with_rates(world.families[-1].name, sigma=0.2, s1=0.5, s2=0.2, q_t=0.93)
 
 
 def _quantized(world: World) -> World:

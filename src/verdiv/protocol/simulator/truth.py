@@ -1,7 +1,7 @@
 """True values of every estimand of a simulated world, without simulating it.
 
-All expectations run over the task traits (exact where tasks of a family are alike, else by 32,768 integration
-nodes a family), and inside a task over chains as masses. Every rate is draw-weighted: a ratio of population means,
+All expectations run over the task traits (exact where tasks of a family are alike, else by 16,384 Sobol
+points a family), and inside a task over chains as masses. Every rate is draw-weighted: a ratio of population means,
 families weighted by their share of the suite.
 """
 
