@@ -134,6 +134,15 @@ def test_faults(tables: dict[str, Any], field: str, words: str) -> None:
     assert words in faults[field]
 
 
+@pytest.mark.parametrize(("constant", "words"), [("many", "a number was expected"), ("", "a value")])
+def test_constants_that_no_draw_can_hold(tmp_path: Path, constant: str, words: str) -> None:
+    """A wrong constant is one fault of the mapping and not one of every row."""
+    with pytest.raises(InputRefused, match="constant") as caught:
+        run(tmp_path, mapping_of({"billed": {"const": constant}}), a__jsonl=[{"task": "a", "ok": 1}])
+    (fault,) = caught.value.faults
+    assert (fault.field, words in fault.expected) == ("draw.billed", True)
+
+
 def test_deep_predicates_are_refused() -> None:
     """Nesting is bounded, so that no mapping exhausts the stack."""
     predicate: dict[str, Any] = {"field": "a", "equals": 1}
@@ -381,3 +390,41 @@ def test_three_valued_logic() -> None:
             known = {value[left], value[right]}
             assert both is (False if False in known else None if None in known else True)
             assert either is (True if True in known else None if None in known else False)
+
+
+def schema_names(definition: dict[str, Any]) -> set[str]:
+    """Return the keys that a definition of the JSON Schema lists."""
+    return set(definition["properties"])
+
+
+def test_json_schema_says_what_the_reader_takes() -> None:
+    """The shipped JSON Schema lists the keys of every table, takes what ships and refuses what the reader does."""
+    import jsonschema
+
+    from verdiv.runlog.convert.mappings import mapping_json_schema
+
+    folder = resources.files("verdiv").joinpath("runlog", "schemas", "mapping.schema.json")
+    schema = json.loads(folder.read_text(encoding="utf-8"))
+    current = mapping_json_schema()
+    assert schema_names(schema) == schema_names(current)
+    assert {name: sorted(d.get("properties", ())) for name, d in schema["$defs"].items()} == {
+        name: sorted(d.get("properties", ())) for name, d in current["$defs"].items()
+    }
+    check = jsonschema.Draft202012Validator(schema)
+    shipped = resources.files("verdiv").joinpath("fixtures", "mappings")
+    for name in shipped_mappings():
+        text = shipped.joinpath(f"{name}.toml").read_text(encoding="utf-8")
+        assert check.is_valid(tomllib.loads(text)), name
+    slips: list[dict[str, Any]] = [
+        {"schema": 2},
+        {"extra": 1},
+        {"gate": "x"},
+        {"files": []},
+        {"draw": {"task_id": "a"}},
+        {"draw": {"task_id": "a", "correct": ["b"]}},
+    ]
+    for slip in slips:
+        wrong = {**mapping_of(), **slip}
+        assert not check.is_valid(wrong)
+        with pytest.raises(InputRefused):
+            parse_mapping(wrong)

@@ -86,8 +86,9 @@ Name: TypeAlias = Annotated[str, Field(max_length=64), AfterValidator(_identifie
 Ref: TypeAlias = Annotated[str, AfterValidator(_reference)]
 RecordPath: TypeAlias = Annotated[str, AfterValidator(_record_path)]
 FileTemplate: TypeAlias = Annotated[str, AfterValidator(_template)]
+_ONE_OR_SEVERAL = BeforeValidator(_as_tuple, json_schema_input_type=str | tuple[str, ...])
 FileTemplates: TypeAlias = Annotated[
-    tuple[FileTemplate, ...], Field(min_length=1, max_length=16), BeforeValidator(_as_tuple)
+    tuple[FileTemplate, ...], Field(min_length=1, max_length=16), _ONE_OR_SEVERAL
 ]
 Format: TypeAlias = Literal["auto", "json", "jsonl", "csv", "tsv", "parquet"]
 Refs: TypeAlias = Annotated[tuple[Ref, ...], Field(min_length=1, max_length=32)]
@@ -96,7 +97,7 @@ Refs: TypeAlias = Annotated[tuple[Ref, ...], Field(min_length=1, max_length=32)]
 class Table(BaseModel):
     """Common settings of all tables of a mapping."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True)
 
 
 def depth(table: BaseModel) -> int:
@@ -225,7 +226,7 @@ class Value(Table):
         return self
 
 
-ValueLike: TypeAlias = Annotated[Value, BeforeValidator(_as_value)]
+ValueLike: TypeAlias = Annotated[Value, BeforeValidator(_as_value, json_schema_input_type=Scalar | Value)]
 
 
 class Outcome(Value):
@@ -249,5 +250,7 @@ class Time(Value):
     """Offset of times that are written without one."""
 
 
-OutcomeLike: TypeAlias = Annotated[Outcome, BeforeValidator(_as_value)]
-TimeLike: TypeAlias = Annotated[Time, BeforeValidator(_as_value)]
+OutcomeLike: TypeAlias = Annotated[
+    Outcome, BeforeValidator(_as_value, json_schema_input_type=Scalar | Outcome)
+]
+TimeLike: TypeAlias = Annotated[Time, BeforeValidator(_as_value, json_schema_input_type=Scalar | Time)]

@@ -15,7 +15,7 @@ from verdiv.errors import Fault, InputRefused, UsageRefused
 from verdiv.runlog.convert.names import unbound_names
 from verdiv.runlog.convert.schema import Mapping
 
-__all__ = ["load_mapping", "parse_mapping", "shipped_mappings"]
+__all__ = ["load_mapping", "mapping_json_schema", "parse_mapping", "shipped_mappings"]
 
 MAX_MAPPING_BYTES = 1 << 20
 """Bytes of a mapping file."""
@@ -103,6 +103,15 @@ def parse_mapping(data: MappingType[str, Any], *, where: str = "mapping") -> Map
     if unbound:
         raise InputRefused("The mapping refers to names that nothing binds.", unbound)
     return mapping
+
+
+def mapping_json_schema() -> dict[str, Any]:
+    """Return the JSON Schema of a mapping file, as it ships in ``runlog/schemas/mapping.schema.json``.
+
+    References, templates and record paths are texts there; their small grammars are checked on loading.
+    """
+    schema = Mapping.model_json_schema()
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "verdiv mapping"}
 
 
 def _frozen(value: Any) -> Any:

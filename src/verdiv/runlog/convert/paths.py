@@ -20,7 +20,7 @@ A *reference* names one value, from the record or from what was bound::
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -87,7 +87,7 @@ class Reference:
                     return ABSENT
                 value = value[step.index]
                 continue
-            if not isinstance(value, Mapping):
+            if not isinstance(value, dict):
                 return ABSENT
             key = step.name if step.kind == "key" else str(scope.names.get(step.name, ""))
             value = value.get(key, ABSENT)
@@ -239,7 +239,7 @@ def _walk(scope: Scope, steps: tuple[Step, ...], depth: int) -> Iterator[Scope |
     if value is None:
         return
     wants_list = step.kind in ("each", "index")
-    if not isinstance(value, list if wants_list else Mapping):
+    if not isinstance(value, list if wants_list else dict):
         yield Mismatch(scope.place or "the document", "an array" if wants_list else "an object", _kind(value))
         return
     for child in _children(scope, step, value):

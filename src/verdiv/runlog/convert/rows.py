@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
+from verdiv.errors import Fault, InputRefused
 from verdiv.runlog.checks import draw_faults
 from verdiv.runlog.convert.columns import Value
 from verdiv.runlog.convert.outcomes import compile_outcome
@@ -108,9 +109,12 @@ class RowMaker:
         self._seen: set[str] = set()
         self._columns: list[_Column] = []
         self._unscored = draw.correct.unscored
+        self._constants: dict[str, Any] = {}
         for name, convert in _CONVERTERS.items():
             value = getattr(draw, name)
-            if isinstance(value, Value):
+            if isinstance(value, Value) and _is_constant(value):
+                self._constants[name] = _constant(mapping.name, name, value, convert)
+            elif isinstance(value, Value):
                 self._columns.append(_Column(name, compile_value(value), convert, _single(value)))
         self._outcome = compile_outcome(draw.correct)
         self._outcome_reference = _reference(draw.correct)
@@ -148,7 +152,7 @@ class RowMaker:
         RowRefused
             A field that is required is missing, or one holds what it cannot hold.
         """
-        fields: dict[str, Any] = {"draw_id": _PLACEHOLDER}
+        fields: dict[str, Any] = {"draw_id": _PLACEHOLDER, **self._constants}
         ranks: dict[str, Any] = {}
         for column in self._columns:
             value = self._get(column, scope)
@@ -263,6 +267,23 @@ class _Times:
             raise RowRefused(f"times: {error.reason}", error.got) from None
         named = {"started_at": start, "ended_at": end}
         return {name: instant.isoformat() for name, instant in named.items() if instant is not None}
+
+
+def _is_constant(value: Value) -> bool:
+    return value.const is not None and value == Value(const=value.const)
+
+
+def _constant(mapping: str, name: str, value: Value, convert: Callable[[Any], Any]) -> Any:
+    """Value of a constant field; a constant that no draw can hold is the mapping's fault and no row's."""
+    try:
+        constant = convert(value.const)
+    except RowRefused as error:
+        fault = Fault(mapping, error.reason, error.got, "correct the constant", field=f"draw.{name}")
+        raise InputRefused("The mapping holds a constant that no draw can hold.", [fault]) from None
+    if constant is None:
+        fault = Fault(mapping, "a value", repr(value.const), "correct the constant", field=f"draw.{name}")
+        raise InputRefused("The mapping holds a constant that says nothing.", [fault])
+    return constant
 
 
 def _single(value: Value) -> str | None:

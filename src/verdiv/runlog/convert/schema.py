@@ -252,7 +252,11 @@ def _mapping_version(version: int) -> int:
 class Mapping(Table):
     """A whole mapping file."""
 
-    schema_: Annotated[int, Field(alias="schema"), AfterValidator(_mapping_version)]
+    schema_: Annotated[
+        int,
+        Field(alias="schema", json_schema_extra={"const": MAPPING_SCHEMA}),
+        AfterValidator(_mapping_version),
+    ]
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,63}$")]
     description: Annotated[str, Field(max_length=4096)] = ""
     gate: Gate = Field(strict=False)
