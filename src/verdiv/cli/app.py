@@ -27,6 +27,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "From run logs (and a registration) to estimates, verdicts and a report.",
     ),
     "convert": ("verdiv.cli.convert", "Turn foreign logs into a run log, by a mapping."),
+    "price": ("verdiv.cli.price", "Price every arm and find the break-even, from parameters or a fit."),
     "init": ("verdiv.cli.init", "Write an annotated registration or mapping to start from."),
     "validate": ("verdiv.cli.validate", "Check run logs and registrations, all faults at once."),
     "simulate": ("verdiv.cli.simulate", "Write the run log of a simulated protocol run."),

@@ -21,7 +21,7 @@ from verdiv.pricing.rates import Rates
 from verdiv.pricing.series import Array, as_array
 from verdiv.pricing.steps import Step, correlated_steps, fresh_steps, hazard_steps, repair_steps
 
-__all__ = ["FORMS", "BreakEven", "Form", "Hazards", "choose_form", "feedback_prices", "solve"]
+__all__ = ["FORMS", "NEUTRAL", "BreakEven", "Form", "Hazards", "choose_form", "feedback_prices", "solve"]
 
 LIMIT_STEPS = 4096
 """Draws after which a limit without a closed form is read."""
@@ -201,7 +201,7 @@ FORMS: Mapping[str, Form] = {
 }
 """The forms by name."""
 
-_NEUTRAL = {
+NEUTRAL = {
     "lambda1": 0.0,
     "lambda2": 0.0,
     "fpr": 0.0,
@@ -210,6 +210,7 @@ _NEUTRAL = {
     "icc_s1": 0.0,
     "icc_s2": 0.0,
 }
+"""Optional parameters and the values at which they change nothing."""
 
 
 def choose_form(name: str | None, r: Rates, hazards: Hazards | None = None) -> Form:
@@ -230,7 +231,7 @@ def choose_form(name: str | None, r: Rates, hazards: Hazards | None = None) -> F
     UsageRefused
         If the form is unknown, or a parameter away from its neutral value has no place in it.
     """
-    used = {key for key, neutral in _NEUTRAL.items() if np.any(getattr(r, key) != neutral)}
+    used = {key for key, neutral in NEUTRAL.items() if np.any(getattr(r, key) != neutral)}
     if hazards is not None:
         used.add("hazards")
     if name is None:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from verdiv.errors import Fault, UsageRefused
 from verdiv.pricing.breakeven import REGIMES
 from verdiv.pricing.closed import crossover_feedback
-from verdiv.pricing.forms import BreakEven, Form, Hazards, solve
+from verdiv.pricing.forms import NEUTRAL, BreakEven, Form, Hazards, solve
 from verdiv.pricing.parameters import Parameters
 from verdiv.pricing.rates import RATE_NAMES, SYNONYMS, Rates
 from verdiv.pricing.series import Array, as_array
@@ -151,6 +151,7 @@ def sweep(
     given = _draws(draws)
     count = next(iter(given.values())).size if given else 0
     _check(axes, shape, count)
+    _check_heeded(axes, form)
     swept = {axis.name for axis in axes}
     clash = swept.union(*(same for same in SYNONYMS if same & swept)) if swept else swept
     fixed = {name: value for name, value in given.items() if name not in clash}
@@ -210,6 +211,17 @@ def _check(axes: Sequence[Axis], shape: tuple[int, ...], count: int) -> None:
         faults.append(Fault("sweep", f"at most {MAX_POINTS} points times draws", str(points), remedy))
     if faults:
         raise UsageRefused("cannot sweep this grid", faults)
+
+
+def _check_heeded(axes: Sequence[Axis], form: Form) -> None:
+    """Refuse to sweep a parameter that the form would ignore."""
+    faults = [
+        Fault("sweep", f"a parameter that the {form.name} form heeds", axis.name, "use another form")
+        for axis in axes
+        if axis.name in NEUTRAL and axis.name not in form.heeds
+    ]
+    if faults:
+        raise UsageRefused("the form would ignore a swept parameter", faults)
 
 
 def _reduce(
