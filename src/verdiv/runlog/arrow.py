@@ -12,9 +12,10 @@ from msgspec import inspect
 from numpy.typing import NDArray
 
 from verdiv.errors import Fault
-from verdiv.runlog.columns import MISSING, Chunk, Column, Masked, instants, texts
+from verdiv.runlog.columns import MISSING, Chunk, Column, Masked, texts
 from verdiv.runlog.faults import line_faults
 from verdiv.runlog.records import Draw
+from verdiv.runlog.stamps import instants
 
 __all__ = ["batch_chunk", "misfits", "row_faults"]
 

@@ -8,24 +8,22 @@ holds the two together.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from verdiv.errors import Fault
-from verdiv.runlog.columns import MISSING, Chunk, time_fault
-from verdiv.runlog.records import SHA256_PATTERN, STAMP_PATTERN, Draw, PromptKind
+from verdiv.runlog.columns import MISSING, Chunk
+from verdiv.runlog.records import SHA256_PATTERN, Draw, PromptKind
+from verdiv.runlog.stamps import is_time, no_times, time_fault
 
-__all__ = ["Links", "draw_faults", "is_time", "suspects"]
+__all__ = ["Links", "draw_faults", "suspects"]
 
 HEX = b"0123456789abcdef"
 
 _digest = re.compile(SHA256_PATTERN.removesuffix("$") + r"\Z").match
-_stamp = re.compile(STAMP_PATTERN.removesuffix("$") + r"\Z").match
-_stamps = re.compile(f"(?:{STAMP_PATTERN.removeprefix('^').removesuffix('$')}\n)*+").fullmatch
 
 
 def draw_faults(draw: Draw, where: str, line: int) -> list[Fault]:
@@ -99,17 +97,6 @@ def _contradictions(draw: Draw) -> Iterator[tuple[str, str, str, str]]:
             yield field, "another draw", repr(name), "name the draw it answers or repeats"
 
 
-def is_time(text: str) -> bool:
-    """Whether a text is an RFC 3339 time with offset, of the calendar, in the years 1700 to 2199."""
-    if not _stamp(text):
-        return False
-    try:
-        datetime.fromisoformat(text.upper())
-    except ValueError:
-        return False
-    return True
-
-
 def suspects(chunk: Chunk) -> NDArray[np.bool_]:
     """Return which draws of a chunk contradict themselves.
 
@@ -133,7 +120,7 @@ def suspects(chunk: Chunk) -> NDArray[np.bool_]:
     for name in ("prompt_sha256", "output_sha256"):
         found |= _no_digest(column(name))
     for name, stamps in chunk.stamps.items():
-        found |= _no_time(stamps, column(name))
+        found |= no_times(stamps, column(name))
     return found
 
 
@@ -149,14 +136,6 @@ def _no_digest(column: NDArray[Any]) -> NDArray[np.bool_]:
     if len(whole) == 64 * len(said) and whole.isascii() and not whole.encode().translate(None, HEX):
         return np.zeros(len(column), dtype=np.bool_)
     return np.array([text is not None and not _digest(text) for text in column], dtype=np.bool_)
-
-
-def _no_time(stamps: Sequence[str | None], times: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return where text is not a time; one pass over all the text at once where all is well."""
-    said = [text for text in stamps if text is not None]
-    if np.isnat(times).sum() == len(stamps) - len(said) and _stamps("\n".join([*said, ""])):
-        return np.zeros(len(stamps), dtype=np.bool_)
-    return np.array([text is not None and not is_time(text) for text in stamps], dtype=np.bool_)
 
 
 class Links:

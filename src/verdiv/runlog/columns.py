@@ -6,16 +6,19 @@ code with -1 for missing); it becomes a pandas column once, at the end.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from enum import StrEnum
+from typing import Any, NamedTuple, TypeAlias, cast
 
+import msgspec
 import numpy as np
 import pandas as pd
+from msgspec.structs import astuple
 from numpy.typing import NDArray
 
-from verdiv.errors import Fault
-from verdiv.runlog.records import Draw
+from verdiv.runlog.records import Decoding, Draw, DrawError, Oracle, Static
+from verdiv.runlog.stamps import instants, no_times
 
 __all__ = [
     "DRAW_COLUMNS",
@@ -25,8 +28,6 @@ __all__ = [
     "TableBuilder",
     "bad_times",
     "draw_chunk",
-    "instants",
-    "time_fault",
 ]
 
 DRAW_COLUMNS: dict[str, str] = {
@@ -73,8 +74,6 @@ OUTPUT_COLUMNS: dict[str, str] = {"output": "object", "message": "object"}
 
 MISSING = -1
 """Code of a missing yes-or-no while a table grows."""
-
-NOT_A_TIME = np.datetime64("NaT", "ns")
 
 
 class Masked(NamedTuple):
@@ -180,57 +179,68 @@ def draw_chunk(
     Chunk
         A time that no calendar has becomes ``NaT``; :func:`bad_times` finds it.
     """
-    keep = interned.setdefault
+    keep = cast(Callable[[str | None, str | None], str | None], interned.setdefault)
 
-    def same(values: Iterable[str | None]) -> NDArray[np.object_]:
-        return texts([None if value is None else keep(value, value) for value in values])
+    def same(values: Sequence[str | None]) -> NDArray[np.object_]:
+        return texts(list(map(keep, values, values)))
 
-    decoding = [d.decoding for d in draws]
-    static = [d.static for d in draws]
-    classes = [None if x is None else x.error_class for x in static]
-    stamps = {"started_at": [d.started_at for d in draws], "ended_at": [d.ended_at for d in draws]}
+    draw = _transposed(draws, Draw)
+    decoding = _transposed(draw["decoding"], Decoding)
+    static = _transposed(draw["static"], Static)
     columns: dict[str, Column] = {
-        "draw_id": texts([d.draw_id for d in draws]),
-        "task_id": same([d.task_id for d in draws]),
-        "family": same([d.family for d in draws]),
-        "arm": same([d.arm for d in draws]),
-        "condition": same([d.condition for d in draws]),
-        "copy_of": texts([d.copy_of for d in draws]),
-        "tier": same([d.tier for d in draws]),
-        "model": same([d.model for d in draws]),
-        "precision": same([d.precision for d in draws]),
-        "temperature": floats([None if x is None else x.temperature for x in decoding]),
-        "top_p": floats([None if x is None else x.top_p for x in decoding]),
-        "seed": integers([None if x is None else x.seed for x in decoding]),
-        "max_tokens": integers([None if x is None else x.max_tokens for x in decoding]),
-        "replicate": np.array([d.replicate for d in draws], dtype=np.int64),
-        "attempt": np.array([d.attempt for d in draws], dtype=np.int64),
-        "prompt_kind": texts([d.prompt_kind._value_ for d in draws]),
-        "parent": texts([d.parent for d in draws]),
-        "prompt_sha256": same([d.prompt_sha256 for d in draws]),
-        "output_sha256": texts([d.output_sha256 for d in draws]),
-        "correct": yes_or_no([d.correct for d in draws]),
-        "flagged": yes_or_no([None if x is None else x.flagged for x in static]),
-        "error_class": texts([None if c is None else c._value_ for c in classes]),
-        "code": same([None if x is None else x.code for x in static]),
-        "answered_class": texts(
-            [None if d.answered_class is None else d.answered_class._value_ for d in draws]
-        ),
-        "oracle_flagged": yes_or_no([None if d.oracle is None else d.oracle.flagged for d in draws]),
-        "billed": np.array([d.billed for d in draws], dtype=np.float64),
-        "tokens_in": integers([d.tokens_in for d in draws]),
-        "tokens_out": integers([d.tokens_out for d in draws]),
-        "started_at": instants(stamps["started_at"]),
-        "ended_at": instants(stamps["ended_at"]),
-        "in_flight": integers([d.in_flight for d in draws]),
-        "device_seconds": floats([d.device_seconds for d in draws]),
-        "emitted": yes_or_no([d.emitted for d in draws]),
-        "error_kind": same([None if d.error is None else d.error.kind for d in draws]),
+        "draw_id": texts(draw["draw_id"]),
+        "task_id": same(draw["task_id"]),
+        "family": same(draw["family"]),
+        "arm": same(draw["arm"]),
+        "condition": same(draw["condition"]),
+        "copy_of": texts(draw["copy_of"]),
+        "tier": same(draw["tier"]),
+        "model": same(draw["model"]),
+        "precision": same(draw["precision"]),
+        "temperature": floats(decoding["temperature"]),
+        "top_p": floats(decoding["top_p"]),
+        "seed": integers(decoding["seed"]),
+        "max_tokens": integers(decoding["max_tokens"]),
+        "replicate": np.array(draw["replicate"], dtype=np.int64),
+        "attempt": np.array(draw["attempt"], dtype=np.int64),
+        "prompt_kind": _names(draw["prompt_kind"]),
+        "parent": texts(draw["parent"]),
+        "prompt_sha256": same(draw["prompt_sha256"]),
+        "output_sha256": texts(draw["output_sha256"]),
+        "correct": yes_or_no(draw["correct"]),
+        "flagged": yes_or_no(static["flagged"]),
+        "error_class": _names(static["error_class"]),
+        "code": same(static["code"]),
+        "answered_class": _names(draw["answered_class"]),
+        "oracle_flagged": yes_or_no(_transposed(draw["oracle"], Oracle)["flagged"]),
+        "billed": np.array(draw["billed"], dtype=np.float64),
+        "tokens_in": integers(draw["tokens_in"]),
+        "tokens_out": integers(draw["tokens_out"]),
+        "started_at": instants(draw["started_at"]),
+        "ended_at": instants(draw["ended_at"]),
+        "in_flight": integers(draw["in_flight"]),
+        "device_seconds": floats(draw["device_seconds"]),
+        "emitted": yes_or_no(draw["emitted"]),
+        "error_kind": same(_transposed(draw["error"], DrawError)["kind"]),
     }
     if outputs:
-        columns["output"] = texts([d.output for d in draws])
-        columns["message"] = texts([None if x is None else x.message for x in static])
-    return Chunk(columns, stamps, lines)
+        columns["output"] = texts(draw["output"])
+        columns["message"] = texts(static["message"])
+    return Chunk(columns, {name: draw[name] for name in ("started_at", "ended_at")}, lines)
+
+
+def _transposed(records: Sequence[Any], kind: type[msgspec.Struct]) -> dict[str, Sequence[Any]]:
+    """Return the fields of records of one kind, field by field; None throughout for a missing record."""
+    fields = kind.__struct_fields__
+    none = (None,) * len(fields)
+    missing = records.count(None)
+    if missing == len(records):
+        return dict.fromkeys(fields, (None,) * len(records))
+    if missing:
+        rows = [none if record is None else astuple(record) for record in records]
+    else:
+        rows = list(map(astuple, records))
+    return dict(zip(fields, zip(*rows, strict=True), strict=True))
 
 
 def texts(values: Sequence[str | None]) -> NDArray[np.object_]:
@@ -240,6 +250,13 @@ def texts(values: Sequence[str | None]) -> NDArray[np.object_]:
     return array
 
 
+def _names(values: Sequence[StrEnum | None]) -> NDArray[np.object_]:
+    """Return the plain strings of enum members."""
+    if values.count(None) == len(values):
+        return np.full(len(values), None, dtype=object)
+    return texts([None if value is None else value._value_ for value in values])
+
+
 def floats(values: Sequence[float | None]) -> NDArray[np.float64]:
     """Return numbers as floats, ``NaN`` for None."""
     return np.array(values, dtype=np.float64)
@@ -247,46 +264,26 @@ def floats(values: Sequence[float | None]) -> NDArray[np.float64]:
 
 def integers(values: Sequence[int | None]) -> Masked:
     """Return integers with a mask for None."""
-    missing = np.array([value is None for value in values], dtype=np.bool_)
-    return Masked(np.array([0 if value is None else value for value in values], dtype=np.int64), missing)
+    if not (missing := values.count(None)):
+        return Masked(np.array(values, dtype=np.int64), np.zeros(len(values), dtype=np.bool_))
+    if missing == len(values):
+        return Masked(np.zeros(len(values), dtype=np.int64), np.ones(len(values), dtype=np.bool_))
+    mask = np.array([value is None for value in values], dtype=np.bool_)
+    return Masked(np.array([0 if value is None else value for value in values], dtype=np.int64), mask)
 
 
 def yes_or_no(values: Sequence[bool | None]) -> NDArray[np.int8]:
     """Return 1, 0, and :data:`MISSING` for None."""
+    if not values.count(None):
+        return np.array(values, dtype=np.bool_).astype(np.int8)
     return np.array([MISSING if value is None else value for value in values], dtype=np.int8)
 
 
-def instants(stamps: Sequence[str | None]) -> NDArray[np.datetime64]:
-    """Return RFC 3339 times as UTC instants; ``NaT`` for None and for what no calendar has.
-
-    The table counts nanoseconds in 64 bits; times before 1678 or after 2261 do not fit and count as none.
-    """
-    if not any(stamps):
-        return np.full(len(stamps), NOT_A_TIME)
-    upper = pd.Series([None if stamp is None else stamp.upper() for stamp in stamps], dtype=object)
-    found = pd.to_datetime(upper, format="ISO8601", utc=True, errors="coerce")
-    return found.dt.tz_localize(None).astype("datetime64[ns]").to_numpy()
-
-
 def bad_times(chunk: Chunk) -> Iterator[tuple[str, int, str]]:
-    """Yield what was written, its line and its field for every time that no calendar has."""
+    """Yield what was written, its line and its field for every text that is not a time."""
     for field, stamps in chunk.stamps.items():
-        for row in np.flatnonzero(np.isnat(chunk.array(field))):
-            stamp = stamps[int(row)]
-            if stamp is not None:
-                yield stamp, chunk.lines[int(row)], field
-
-
-def time_fault(where: str, stamp: str, line: int, field: str) -> Fault:
-    """Return the fault of a time that no calendar has."""
-    return Fault(
-        where,
-        "an RFC 3339 time with offset in the years 1700 to 2199",
-        repr(stamp),
-        "write it like 2026-01-31T09:30:00.250Z",
-        line=line,
-        field=field,
-    )
+        for row in map(int, np.flatnonzero(no_times(stamps, chunk.array(field)))):
+            yield str(stamps[row]), chunk.lines[row], field
 
 
 def _finished(parts: Sequence[Column], dtype: str) -> Any:

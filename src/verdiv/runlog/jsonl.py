@@ -12,11 +12,10 @@ import msgspec
 
 from verdiv.errors import Fault, InputRefused
 from verdiv.runlog.chain import chain_breaks
-from verdiv.runlog.checks import is_time
-from verdiv.runlog.columns import time_fault
 from verdiv.runlog.faults import REMEDY, line_faults, parsed_line, unknown_version
 from verdiv.runlog.lines import Source, line_blocks
 from verdiv.runlog.records import Draw, Footer, Header
+from verdiv.runlog.stamps import is_time, time_fault
 from verdiv.runlog.table import Finding, Status
 
 __all__ = ["Batch", "FaultList", "JsonlStream"]

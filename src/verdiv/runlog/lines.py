@@ -27,7 +27,7 @@ __all__ = ["MAX_LINE", "Progress", "Source", "line_blocks", "unreadable"]
 MAX_LINE = 16 * 1024 * 1024
 """Longest line in bytes; a longer one is neither written nor read."""
 
-BLOCK = 1 << 20
+BLOCK = 1 << 18
 """Bytes read at once."""
 
 MAX_WINDOW = 1 << 27

@@ -81,7 +81,9 @@ def _of_named(draws: pd.DataFrame, field: str, column: str) -> NDArray[np.object
     found = np.full(len(draws), None, dtype=object)
     named = np.flatnonzero(draws[field].notna().to_numpy())
     if len(named):
-        places = pd.Index(draws["draw_id"]).get_indexer(pd.Index(draws[field].to_numpy()[named]))
+        places = pd.Index(draws["draw_id"], dtype=object).get_indexer(
+            pd.Index(draws[field].to_numpy()[named], dtype=object)
+        )
         there = places >= 0
         found[named[there]] = draws[column].astype(object).to_numpy()[places[there]]
     return found

@@ -20,9 +20,9 @@ from verdiv.runlog.columns import (
     TableBuilder,
     bad_times,
     draw_chunk,
-    time_fault,
 )
 from verdiv.runlog.records import Draw, Header
+from verdiv.runlog.stamps import time_fault
 
 __all__ = [
     "DRAW_COLUMNS",
