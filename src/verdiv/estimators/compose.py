@@ -97,14 +97,12 @@ class _Rates:
         return self.get("answered_structural" if self.truth else "sigma")
 
     def mix(self, values: FloatArray) -> FloatArray:
-        mixed: FloatArray = (self.pi * values).sum(axis=1)
-        return mixed
+        return np.asarray((self.pi * values).sum(axis=1), dtype=np.float64)
 
     def weighted(self, values: FloatArray, mass: FloatArray) -> FloatArray:
         total = (self.pi * mass).sum(axis=1)
-        return np.divide(
-            (self.pi * mass * values).sum(axis=1), total, out=np.full(self.draws, np.nan), where=total > 0
-        )
+        events: FloatArray = (self.pi * mass * values).sum(axis=1)
+        return np.asarray(np.divide(events, total, out=np.full(self.draws, np.nan), where=total > 0))
 
 
 def _masses(r: _Rates) -> dict[str, FloatArray]:
