@@ -247,7 +247,7 @@ def _number_misfit(kind: inspect.IntType | inspect.FloatType, value: Any) -> str
         name += f" and ≤ {high}"
     if isinstance(value, bool) or not isinstance(value, int | float):
         return name
-    if isinstance(value, float) and not (math.isfinite(value) and (not whole or value.is_integer())):
+    if isinstance(value, float) and (whole or not math.isfinite(value)):
         return name
     if not whole and abs(value) > sys.float_info.max:
         return name

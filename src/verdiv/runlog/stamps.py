@@ -65,7 +65,9 @@ def instants(stamps: Sequence[str | None]) -> NDArray[np.datetime64]:
     if _all("\n".join([*said, ""])):
         with contextlib.suppress(ValueError):
             return _parsed(stamps)
-    return np.concatenate([_parsed([stamp if stamp and is_time(stamp) else None]) for stamp in stamps])
+    return np.concatenate(
+        [_parsed([stamp.upper() if stamp and is_time(stamp) else None]) for stamp in stamps]
+    )
 
 
 def _parsed(stamps: Sequence[str | None]) -> NDArray[np.datetime64]:

@@ -17,7 +17,7 @@ from verdiv.errors import Fault, WriteFailed
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
-__all__ = ["OutputFile", "atomic_file", "refuse_taken", "told", "write_failed"]
+__all__ = ["OutputFile", "atomic_file", "is_stream", "refuse_taken", "told", "write_failed"]
 
 
 def write_failed(path: str | Path, error: OSError) -> WriteFailed:
@@ -98,8 +98,8 @@ def atomic_file(path: str | Path, *, overwrite: bool = False) -> Iterator[Binary
         The name is taken, or the system refused to write.
     """
     if str(path) == "-":
-        yield sys.stdout.buffer
-        sys.stdout.buffer.flush()
+        with _standard_output() as stream:
+            yield stream
         return
     target = Path(path)
     if is_stream(target):
@@ -128,6 +128,20 @@ def atomic_file(path: str | Path, *, overwrite: bool = False) -> Iterator[Binary
         with contextlib.suppress(OSError):
             part.unlink()
         raise
+
+
+@contextlib.contextmanager
+def _standard_output() -> Iterator[BinaryIO]:
+    """Yield standard output as bytes, with failures that name it."""
+    sys.stdout.flush()
+    try:
+        descriptor = os.dup(sys.stdout.fileno())
+    except OSError:
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    with OutputFile(descriptor, "standard output") as stream:
+        yield cast(BinaryIO, stream)
 
 
 def refuse_taken(path: Path, *, overwrite: bool) -> None:
