@@ -47,7 +47,9 @@ CELLS = (("A1", 5), ("A2s", 2), ("A3", 2), ("A3", 5), ("A4", 1))
 def coverage_worlds() -> dict[str, World]:
     """Worlds with unequal families, icc from 0 to .8, and hard tasks less detected."""
     base = World.worked().with_rates(lambda1=0.1, lambda2=0.1, fpr=0.01)
-    uneven = base.spread(q=(0.8, 0.0, -1.2), delta=(0.5, 0.0, -0.6), sigma=(0.3, 0.0, -0.3), s2=(0.4, 0.0, -0.8))
+    uneven = base.spread(
+        q=(0.8, 0.0, -1.2), delta=(0.5, 0.0, -0.6), sigma=(0.3, 0.0, -0.3), s2=(0.4, 0.0, -0.8)
+    )
     out = {"icc0": uneven}
     for icc in (0.3, 0.8):
         out[f"icc{icc:g}"] = replace(
@@ -83,7 +85,9 @@ def run_log(world: World, design: Design, seed: int) -> RunLog:
 def plan_for(world: World) -> Preregistration:
     """The shipped registration with the world's family weights."""
     plan = read_preregistration("verifiers-dividend")
-    return plan.model_copy(update={"families": dict(world.weights)}).with_origin(source="study", digest="0" * 64)
+    return plan.model_copy(update={"families": dict(world.weights)}).with_origin(
+        source="study", digest="0" * 64
+    )
 
 
 def design_for(tasks: int, conditions: bool) -> Design:
@@ -100,10 +104,16 @@ def cover(draws: np.ndarray[Any, Any], truth: float) -> list[float]:
 
 def estimate(gathered: Gathered, truth: Any, engine: str, seed: int, draws: int) -> dict[str, Any]:
     """Cover every estimand by both columns."""
-    fit = fit_model(gathered, engine=engine, draws=500, chains=4, cores=1, seed=seed)
+    fit = fit_model(gathered, engine=engine, draws=500, chains=4, cores=1, seed=seed, archive=False)
     plan = gathered.plan
     model = compose(
-        fit.posterior.m, gathered.tally, gathered.weights, fit.icc, rho=plan.rate_card.rho, b_max=5, majority_k=5
+        fit.posterior.m,
+        gathered.tally,
+        gathered.weights,
+        fit.icc,
+        rho=plan.rate_card.rho,
+        b_max=5,
+        majority_k=5,
     )
     direct = Direct(gathered.tally, gathered.weights, draws=draws, seed=seed)
     found = estimate_directly(direct)
@@ -133,7 +143,9 @@ def judge(gathered: Gathered, direct: Direct, icc: Any, seed: int) -> dict[str, 
     """Verdict of each rule."""
     heavy = gathered.plan.rules.R4.condition
     load_heavy = fit_load(gathered.draws, heavy) if heavy in gathered.conditions else NotEstimable("absent")
-    evidence = Evidence(gathered.plan, direct, gathered.conditions, fit_load(gathered.draws), load_heavy, icc, seed=seed)
+    evidence = Evidence(
+        gathered.plan, direct, gathered.conditions, fit_load(gathered.draws), load_heavy, icc, seed=seed
+    )
     return {name: r.verdict.value for name, r in evaluate_rules(evidence).items()}
 
 
@@ -166,7 +178,9 @@ def work(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
             record: dict[str, Any] = {"study": args.study, "world": name, "tasks": args.tasks, "seed": seed}
             if args.study == "rules":
                 direct = Direct(gathered.tally, gathered.weights, draws=args.draws, seed=seed)
-                icc = fit_model(gathered, engine="grid", draws=250, chains=4, cores=1, seed=seed).icc
+                icc = fit_model(
+                    gathered, engine="grid", draws=250, chains=4, cores=1, seed=seed, archive=False
+                ).icc
                 record["verdicts"] = judge(gathered, direct, icc, seed)
             else:
                 engine = "nuts" if args.study == "nuts" else "grid"
@@ -186,7 +200,9 @@ def coverage_table(rows: list[dict[str, Any]]) -> str:
                     key = (row["study"], row["tasks"], name, column)
                     hits[key].append(e[column][3])
                     bias[key].append(e[column][0] - e["truth"])
-    lines = ["| engine | tasks | estimand | column | runs | coverage | 95 % interval of it | p (= .95) | bias |"]
+    lines = [
+        "| engine | tasks | estimand | column | runs | coverage | 95 % interval of it | p (= .95) | bias |"
+    ]
     lines.append("|---|---|---|---|---|---|---|---|---|")
     for key in sorted(hits):
         study, tasks, name, column = key
@@ -206,7 +222,10 @@ def rules_table(rows: list[dict[str, Any]]) -> str:
     verdicts: dict[tuple[str, int], list[dict[str, str]]] = defaultdict(list)
     for row in rows:
         verdicts[row["world"], row["tasks"]].append(row["verdicts"])
-    lines = ["| rule | tasks | world | runs | supported | falsified | inconclusive | untestable |", "|---|---|---|---|---|---|---|---|"]
+    lines = [
+        "| rule | tasks | world | runs | supported | falsified | inconclusive | untestable |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
     for rule, pair in RULE_WORLDS.items():
         for tasks in sorted({t for _, t in verdicts}):
             for world in pair:
@@ -217,13 +236,19 @@ def rules_table(rows: list[dict[str, Any]]) -> str:
                     sum(v[rule] == which for v in found) / len(found)
                     for which in ("supported", "falsified", "inconclusive", "untestable")
                 ]
-                lines.append(f"| {rule} | {tasks} | {world} | {len(found)} | " + " | ".join(f"{s:.2f}" for s in share) + " |")
+                lines.append(
+                    f"| {rule} | {tasks} | {world} | {len(found)} | "
+                    + " | ".join(f"{s:.2f}" for s in share)
+                    + " |"
+                )
     return "\n".join(lines)
 
 
 def main() -> None:
     """Run a study or print its tables."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     commands = parser.add_subparsers(dest="study", required=True)
     for name in ("coverage", "rules", "nuts"):
         sub = commands.add_parser(name)

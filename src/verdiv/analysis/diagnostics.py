@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
-import numpy as np
-
 from verdiv.analysis.fit import Fit
-from verdiv.analysis.gather import Gathered
 
 __all__ = ["diagnostics_block"]
 
 
-def _pooled(fit: Fit, gathered: Gathered) -> tuple[Any, Any, Any, Any]:
-    """Mean and sd of each stage's weighted rate, by the engine and by the grid."""
-    seen = fit.summary.N > 0
-    weights = np.where(seen, gathered.weights[None, :], 0.0)
-    weights = weights / np.maximum(weights.sum(axis=1, keepdims=True), 1e-300)
-    mean, sd = fit.posterior.pooled(weights)
-    grid_mean, grid_sd = fit.grid.pooled(weights)
-    return mean, sd, grid_mean, grid_sd
-
-
-def diagnostics_block(fit: Fit, gathered: Gathered) -> dict[str, Any]:
+def diagnostics_block(fit: Fit) -> dict[str, Any]:
     """Collect what a reader needs to trust the fit, or to refuse it.
 
     Returns
@@ -30,48 +18,30 @@ def diagnostics_block(fit: Fit, gathered: Gathered) -> dict[str, Any]:
     dict
         ``status`` is ``failed`` where the engine failed its own diagnostics; verdicts are void then.
     """
-    mean, sd, grid_mean, grid_sd = _pooled(fit, gathered)
-    summary = fit.summary
-    stages: list[dict[str, Any]] = [
+    found = asdict(fit.diagnostics)
+    loo = [
         {
-            "stage": stage,
-            "family_count": int((summary.N[s] > 0).sum()),
-            "N": float(summary.N[s].sum()),
-            "K": float(summary.K[s].sum()),
-            "deff": float(summary.deff[s]),
-            "mean": float(mean[s]),
-            "sd": float(sd[s]),
-            "grid_mean": float(grid_mean[s]),
-            "grid_sd": float(grid_sd[s]),
-            "r_hat": None,
-            "ess_bulk": None,
-            "ess_tail": None,
+            "block": row["block"],
+            "tasks": row["tasks"],
+            "correlated": row["elpd_correlated"],
+            "independent": row["elpd_independent"],
+            "difference": row["difference"],
+            "se": row["se"],
+            "pareto_k_above_0.7": row["bad_k"],
+            "preferred": row["preferred"],
         }
-        for s, stage in enumerate(summary.stages)
+        for row in found.pop("loo")
     ]
-    block: dict[str, Any] = {
-        "engine": fit.engine,
-        "status": "passed",
-        "reasons": [],
-        "r_hat_max": None,
-        "ess_bulk_min": None,
-        "ess_tail_min": None,
-        "divergences": None,
-        "grid_error_in_sd": float(fit.grid.error.max()) if len(fit.grid.error) else None,
-        "stages": stages,
-        "icc": [
-            {
-                "block": name,
-                "mean": icc.mean,
-                "sd": icc.posterior_sd,
-                "prior_sd": icc.prior_sd,
-                "estimable": icc.estimable,
-                "reason": icc.reason or None,
-            }
-            for name, icc in fit.icc.items()
-        ],
-        "predictive": [],
-        "prior_sensitivity": [],
-        "loo": [],
-    }
-    return block
+    icc = [
+        {
+            "block": name,
+            "mean": posterior.mean,
+            "sd": posterior.posterior_sd,
+            "prior_sd": posterior.prior_sd,
+            "estimable": posterior.estimable,
+            "reason": posterior.reason or None,
+        }
+        for name, posterior in fit.icc.items()
+    ]
+    error = float(fit.grid.error.max()) if len(fit.grid.error) else None
+    return {**found, "loo": loo, "icc": icc, "grid_error_in_sd": error}

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from verdiv.analysis.gather import Gathered
 from verdiv.errors import UsageRefused
+from verdiv.estimators.archive import fit_archive
 from verdiv.estimators.compose import MODEL_STAGES
+from verdiv.estimators.diagnostics import Diagnostics, diagnose
 from verdiv.estimators.grid import fit_grid
 from verdiv.estimators.posterior import IccPosterior, StagePosterior
 from verdiv.estimators.priors import Priors
 from verdiv.estimators.summary import CountBlock, StageSummary, StageTally, count_block, summarise
 from verdiv.estimators.within import fit_icc_grid
-
-if TYPE_CHECKING:
-    from verdiv.estimators.nuts_sampling import NutsFit
 
 __all__ = ["Fit", "Progress", "count_blocks", "fit_model", "prior_draws", "stage_summary"]
 
@@ -45,12 +44,9 @@ class Fit:
     posterior: StagePosterior
     """The one that the report uses: NUTS where it ran, else the grid."""
     icc: Mapping[str, IccPosterior]
-    nuts: NutsFit | None
-
-    @property
-    def idata(self) -> Any:
-        """ArviZ inference data of the NUTS run, or None."""
-        return None if self.nuts is None else self.nuts.idata
+    diagnostics: Diagnostics
+    idata: Any
+    """ArviZ inference data, of the chains or of the grid's draws."""
 
 
 def stage_summary(gathered: Gathered) -> StageSummary:
@@ -90,6 +86,7 @@ def fit_model(
     chains: int,
     cores: int,
     seed: int,
+    archive: bool = True,
     progress: Progress | None = None,
 ) -> Fit:
     """Fit every stage that a draw reached.
@@ -102,13 +99,16 @@ def fit_model(
         ``nuts`` (PyMC through nutpie, the grid beside it) or ``grid``.
     draws, chains, cores, seed
         Posterior draws a chain, chains, cores and the seed.
+    archive
+        Whether to build inference data and compare the within-task blocks by PSIS-LOO, which import ArviZ; NUTS
+        always does.
     progress
         Told about long steps.
 
     Returns
     -------
     Fit
-        Posteriors and blocks.
+        Posteriors, blocks and diagnostics.
 
     Raises
     ------
@@ -133,28 +133,22 @@ def fit_model(
     total = draws * chains
     if progress is not None:
         progress("fitting by quadrature")
-    grid = fit_grid(summary, priors, draws=total, seed=seed)
-    icc = {
-        name: fit_icc_grid(block, families, priors, draws=total, seed=seed) for name, block in blocks.items()
-    }
-    own = _family_blocks(blocks, families, priors, total, seed)
-    nuts = None
-    posterior = grid
+    used = [block for block in blocks.values() if block.tasks]
     if engine == "nuts":
         from verdiv.estimators.nuts_sampling import fit_nuts
 
         nuts = fit_nuts(
-            summary,
-            list(blocks.values()),
-            priors,
-            draws=draws,
-            chains=chains,
-            cores=cores,
-            seed=seed,
-            progress=progress,
+            summary, used, priors, draws=draws, chains=chains, cores=cores, seed=seed, progress=progress
         )
-        posterior, icc = nuts.posterior, dict(nuts.icc)
-    return Fit(engine, summary, blocks, priors, grid, posterior, icc | own, nuts)
+        grid, posterior, icc = nuts.grid, nuts.posterior, dict(nuts.icc)
+        diagnostics, idata = nuts.diagnostics, nuts.idata
+    else:
+        grid = posterior = fit_grid(summary, priors, draws=total, seed=seed)
+        icc = {block.name: fit_icc_grid(block, families, priors, draws=total, seed=seed) for block in used}
+        diagnostics = diagnose(summary, used, posterior, icc, priors, grid=grid, loo=archive, seed=seed)
+        idata = fit_archive(summary, used, posterior, icc, priors, seed=seed) if archive else None
+    own = _family_blocks(blocks, families, priors, total, seed)
+    return Fit(engine, summary, blocks, priors, grid, posterior, icc | own, diagnostics, idata)
 
 
 def _family_blocks(

@@ -191,7 +191,7 @@ def analyze_log(
     )
     evidence = Evidence(plan, direct, gathered.conditions, load, load_heavy, fit.icc, seed=seed)
     tell("judging rules")
-    diagnostics = diagnostics_block(fit, gathered)
+    diagnostics = diagnostics_block(fit)
     void = (
         "the fit failed its diagnostics: " + "; ".join(diagnostics["reasons"])
         if diagnostics["status"] == "failed"
