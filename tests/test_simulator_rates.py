@@ -134,9 +134,9 @@ def test_rates_of_another_world_would_be_noticed() -> None:
     assert abs(scores["q_t"]) < Z
 
 
-def answers(table: pd.DataFrame, arm: str, budget: int) -> pd.DataFrame:
+def answers(table: pd.DataFrame, arm: str, budget: int, condition: str = "primary") -> pd.DataFrame:
     """Read an arm at a budget off its chains by truncation: one row a chain with outcome and bill."""
-    rows = table[(table["arm"] == arm) & (table["condition"] == "primary") & (table["attempt"] <= budget)]
+    rows = table[(table["arm"] == arm) & (table["condition"] == condition) & (table["attempt"] <= budget)]
     rows = rows.sort_values(["task_id", "replicate", "attempt"])
     chains = rows.groupby(["task_id", "replicate"], sort=False)
     last = chains.tail(1).set_index(["task_id", "replicate"])
@@ -182,6 +182,20 @@ def test_the_vote_and_its_flips_are_the_true_ones(name: str) -> None:
         flips = 2.0 * c * (r - c) / (r * (r - 1))
         error = float(flips.std(ddof=1)) / math.sqrt(len(flips))
         assert abs(float(flips.mean()) - truth.frontier[arm, budget].p_flip) <= Z * error, arm
+
+
+def test_a_condition_shifts_what_it_says() -> None:
+    """A3 under a condition has the condition's true quality, which differs from the primary one."""
+    world = named_world("null+quantized")
+    design = Design(tasks=TASKS, conditions=(ConditionDesign(name="nvfp4"),))
+    table = simulate(world, design, seed=31, digests=False)
+    truth = world.true_values(design, condition="nvfp4")
+    for budget in (1, 2):
+        chains = answers(table, "A3", budget, condition="nvfp4")
+        task = pd.Series(chains["correct"].to_numpy()).groupby(chains["task_id"].to_numpy()).mean()
+        error = float(task.std(ddof=1)) / math.sqrt(len(task))
+        assert abs(float(task.mean()) - truth.quality("A3", budget)) < Z * error
+        assert world.true_values(design).quality("A3", budget) - truth.quality("A3", budget) > 2 * Z * error
 
 
 def test_load_follows_its_law() -> None:

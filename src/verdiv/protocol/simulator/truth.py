@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from verdiv.protocol.simulator.design import Design
 from verdiv.protocol.simulator.expectations import Sums, add_family
-from verdiv.protocol.simulator.traits import family_nodes
+from verdiv.protocol.simulator.traits import NODES, family_nodes
 from verdiv.protocol.simulator.world import World
 
 __all__ = ["TrueCell", "TrueValues", "true_values"]
@@ -56,7 +56,9 @@ class TrueValues:
         return self.frontier[arm, budget].bill
 
 
-def true_values(world: World, design: Design, *, condition: str = "primary") -> TrueValues:
+def true_values(
+    world: World, design: Design, *, condition: str = "primary", nodes: int = NODES
+) -> TrueValues:
     """Compute the true values of a world under a design.
 
     Parameters
@@ -67,6 +69,8 @@ def true_values(world: World, design: Design, *, condition: str = "primary") -> 
         Arms, budgets, decoding and seeds.
     condition
         Experimental condition; the drift of the second half of the run acts on the primary one only.
+    nodes
+        Integration nodes a family, a power of two; fewer are quicker and less exact.
 
     Returns
     -------
@@ -84,7 +88,7 @@ def true_values(world: World, design: Design, *, condition: str = "primary") -> 
     sums = Sums()
     for family in world.families:
         share = world.weights[family.name]
-        traits = family_nodes(world, family.rates)
+        traits = family_nodes(world, family.rates, nodes)
         add_family(sums, share, world, design, traits, condition)
     return _finish(sums, world, design)
 

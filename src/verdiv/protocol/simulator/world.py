@@ -122,7 +122,7 @@ class World:
         """
         return cls()
 
-    def true_values(self, design: Design, *, condition: str = "primary") -> TrueValues:
+    def true_values(self, design: Design, *, condition: str = "primary", nodes: int = 1 << 14) -> TrueValues:
         """Return the true draw-weighted estimands and the frontier under a design.
 
         See :func:`verdiv.protocol.simulator.truth.true_values`.
@@ -135,7 +135,7 @@ class World:
         """
         from verdiv.protocol.simulator.truth import true_values
 
-        return true_values(self, design, condition=condition)
+        return true_values(self, design, condition=condition, nodes=nodes)
 
     @property
     def weights(self) -> dict[str, float]:
