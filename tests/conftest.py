@@ -6,10 +6,15 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 __all__ = ["shared_data", "shared_spec"]
 
 ROOT = Path(__file__).resolve().parent.parent
+
+# A busy machine is no fault of the code under test: speed has tests of its own, in processor time.
+settings.register_profile("verdiv", deadline=None)
+settings.load_profile("verdiv")
 
 
 @pytest.fixture(scope="session")

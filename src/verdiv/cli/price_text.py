@@ -27,6 +27,9 @@ Document = Mapping[str, Any]
 WIDTH = 100
 """Columns of running text."""
 
+SAME = 1e-9
+"""Intervals narrower than this are a set value and its floating-point noise."""
+
 MAX_LINES = 400
 """Grid points that a sweep prints in the terminal; the rest is in --json and --csv."""
 
@@ -43,6 +46,8 @@ def cell(value: Any) -> str:
         if value.get("mean") is None:
             ends = [cell(value.get(end)) for end in ("median", "low", "high")]
             return f"median {ends[0]} [{ends[1]}, {ends[2]}]"
+        if value["high"] - value["low"] < SAME:
+            return rounding.exact(round(value["mean"], 9))
         return rounding.estimate(value["mean"], value["low"], value["high"])
     if value in ("inf", "-inf"):
         return "∞" if value == "inf" else "−∞"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from verdiv.cli.price_inputs import PriceInput
@@ -18,7 +17,7 @@ from verdiv.pricing.figures import figures
 from verdiv.pricing.forms import Hazards, choose_form
 from verdiv.pricing.ratecard import ArmBudgets, RateCard, ledger
 from verdiv.pricing.sweep import Axis, sweep
-from verdiv.pricing.table import PriceTable, price_table
+from verdiv.pricing.table import price_table
 
 __all__ = ["priced", "recomputed", "swept"]
 
@@ -27,23 +26,6 @@ COST_SMALL_USD = 0.001
 
 TASKS = 40
 """Tasks of the paper's protocol."""
-
-SAMPLED_ARMS = ("A1", "A2s")
-"""Arms that draw at a temperature while A3 may be greedy."""
-
-
-def _table(source: PriceInput, form: str | None, hazards: Hazards | None, **sizes: int) -> PriceTable:
-    """Price the table, the sampled arms from stochastic draws where the fit tells them apart."""
-    r = source.rates()
-    chosen = choose_form(form, r, hazards)
-    table = price_table(r, form=chosen, gate=source.point.gate, hazards=hazards, **sizes)
-    if not source.sampled:
-        return table
-    other = price_table(
-        source.rates(sampled=True), form=chosen, gate=source.point.gate, hazards=hazards, **sizes
-    )
-    rows = tuple(b if a.arm in SAMPLED_ARMS else a for a, b in zip(table.rows, other.rows, strict=True))
-    return replace(table, rows=rows)
 
 
 def priced(
@@ -58,12 +40,21 @@ def priced(
     tasks: int | None,
 ) -> dict[str, Any]:
     """Make the price document: table, protocol's bill and, for a point, the paper's figures."""
-    table = _table(source, form, hazards, b_max=b_max, votes=votes)
+    r = source.rates()
+    table = price_table(
+        r,
+        form=choose_form(form, r, hazards),
+        b_max=b_max,
+        votes=votes,
+        gate=source.point.gate,
+        hazards=hazards,
+        sampled=source.rates(sampled=True) if source.sampled else None,
+    )
     cost = cost_small_usd if cost_small_usd is not None else source.cost_small_usd
     cost = COST_SMALL_USD if cost is None else cost
     size = tasks if tasks is not None else source.tasks or TASKS
     card = RateCard(rho=source.point.rho, cost_small_usd=cost)
-    document = table_document(table, source.rates(), b_max=b_max, cost_small_usd=cost, notes=source.notes)
+    document = table_document(table, r, b_max=b_max, cost_small_usd=cost, notes=source.notes)
     document["protocol"] = ledger_document(ledger(source.point, budgets, card, tasks=size))
     if source.stored:
         document["fit_frontier"] = list(source.stored)

@@ -115,10 +115,10 @@ def _correlated_limit(r: Rates, h: Hazards | None) -> Array:
         two = np.where(r.icc_s2 < 1, 1.0 * (r.s2 > 0), r.s2)
         return np.asarray(r.q0 + r.p_d * (r.sigma * one + (1.0 - r.sigma) * two))
     quality = r.q0
-    for step in islice(_correlated(r, h), LIMIT_STEPS):
+    for step in islice(_correlated(r, h), 1, LIMIT_STEPS):
         moved = float(np.nanmax(step.quality - quality, initial=0.0))
         quality = step.quality
-        if 0 < moved < TIE:
+        if moved < TIE:
             break
     return np.asarray(quality)
 

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from verdiv.pricing.closed import Price, majority
-from verdiv.pricing.series import Array, as_array, odd_array
+from verdiv.pricing.series import Array, as_array, mass_times, odd_array
 
 __all__ = ["accuracy_per_unit", "known_wrong", "loaded_bill", "unanimous_wrong", "wrong_majority"]
 
@@ -25,7 +25,7 @@ def accuracy_per_unit(price: Price, q0: npt.ArrayLike) -> Array:
 def loaded_bill(bill: npt.ArrayLike, H: npt.ArrayLike) -> Array:
     """Give the bill under load, E_B(1 + H(E_B − 1)): linear in the headroom price H of the extra draws."""
     e = as_array(bill)
-    return np.asarray(e * (1.0 + as_array(H) * (e - 1.0)))
+    return np.asarray(e * (1.0 + mass_times(H, e - 1.0)))
 
 
 def known_wrong(price: Price) -> Array:

@@ -6,8 +6,14 @@ import math
 from dataclasses import dataclass, fields
 
 from verdiv.errors import Fault, InputRefused
-from verdiv.pricing.closed import blind, blind_greedy, feedback, teacher_gated
+from verdiv.pricing.general import (
+    blind_general,
+    blind_greedy_general,
+    feedback_general,
+    teacher_gated_general,
+)
 from verdiv.pricing.parameters import Parameters
+from verdiv.pricing.series import Array
 
 __all__ = ["ArmBudgets", "Ledger", "LedgerRow", "RateCard", "ledger"]
 
@@ -118,8 +124,9 @@ class Ledger:
 def ledger(p: Parameters, budgets: ArmBudgets, card: RateCard, *, tasks: int) -> Ledger:
     """Price a protocol: every arm's expected and worst-case bill, per task and for the run.
 
-    Expected bills are those of the closed forms (*The Verifier's Dividend*, Preregistered Protocol); the
-    worst case spends every budget in full. The rate card's ρ counts, not the parameters'.
+    Expected bills are those of the class-stable general forms, within-task correlation left out (*The
+    Verifier's Dividend*, Preregistered Protocol); the worst case spends every budget in full. The rate card's ρ
+    counts, not the parameters'.
 
     Raises
     ------
@@ -140,16 +147,17 @@ def ledger(p: Parameters, budgets: ArmBudgets, card: RateCard, *, tasks: int) ->
         LedgerRow("A1", budgets.A1, float(budgets.A1), float(budgets.A1)),
     ]
     if budgets.A2:
-        rows.append(_row("A2", budgets.A2, float(blind_greedy(budgets.A2, p.q0, p.p_d).bill)))
+        rows.append(_row("A2", budgets.A2, blind_greedy_general(budgets.A2, p.q0, p.p_d, fpr=p.fpr).bill))
     if budgets.A2s:
-        rows.append(_row("A2s", budgets.A2s, float(blind(budgets.A2s, p.q0, p.p_d).bill)))
+        rows.append(_row("A2s", budgets.A2s, blind_general(budgets.A2s, p.q0, p.p_d, fpr=p.fpr).bill))
     if budgets.A3:
-        price = feedback(budgets.A3, p.q0, p.p_d, p.sigma, p.s1, p.s2)
-        rows.append(_row("A3", budgets.A3, float(price.bill)))
-    rows.append(_row("A4", budgets.A4, card.rho * budgets.A4, card.rho))
+        rates = (p.q0, p.p_d, p.sigma, p.s1, p.s2)
+        leaks = {"lambda1": p.lambda1, "lambda2": p.lambda2, "fpr": p.fpr, "s_false": p.s_false}
+        rows.append(_row("A3", budgets.A3, feedback_general(budgets.A3, *rates, **leaks).bill))
+    rows.append(LedgerRow("A4", budgets.A4, card.rho * budgets.A4, card.rho * budgets.A4))
     if budgets.A5:
-        gated = teacher_gated(budgets.A5, p.q_T, p.p_dT, card.rho)
-        rows.append(_row("A5", budgets.A5, float(gated.bill), card.rho))
+        gated = teacher_gated_general(budgets.A5, p.q_T, p.p_dT, card.rho, fpr=p.fpr)
+        rows.append(_row("A5", budgets.A5, gated.bill, card.rho))
     kept = tuple(row for row in rows if row.budget)
     small = first + budgets.A1 + budgets.A2 + budgets.A2s + budgets.A3
     large = budgets.A4 + budgets.A5
@@ -166,6 +174,6 @@ def ledger(p: Parameters, budgets: ArmBudgets, card: RateCard, *, tasks: int) ->
     )
 
 
-def _row(arm: str, budget: int, expected: float, unit: float = 1.0) -> LedgerRow:
+def _row(arm: str, budget: int, expected: Array, unit: float = 1.0) -> LedgerRow:
     """Make a row whose worst case spends the whole budget."""
-    return LedgerRow(arm, budget, expected, unit * budget)
+    return LedgerRow(arm, budget, float(expected), unit * budget)

@@ -6,6 +6,7 @@ One engine serves a point and posterior draws: rates are arrays, and every figur
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -140,6 +141,7 @@ def price_table(
     votes: int = 5,
     gate: float = 0.85,
     hazards: Hazards | None = None,
+    sampled: Rates | None = None,
 ) -> PriceTable:
     """Price every arm at every budget up to `b_max`, A1 up to `votes`, and solve for break-even.
 
@@ -156,6 +158,8 @@ def price_table(
         Quality that a deployed policy must reach.
     hazards
         Measured hazards, for the hazards form.
+    sampled
+        Rates at a temperature, for A1 and A2s, where `r` holds those of greedy decoding; `r` if absent.
 
     Raises
     ------
@@ -178,19 +182,20 @@ def price_table(
     repaired = feedback_prices(form, r, b_max, hazards)
     rows: list[PriceRow] = []
     correlated = "icc_q" in form.heeds
+    warm = r if sampled is None else sampled
 
     def add(arm: str, budget: float, price: Price, loaded: Array | None = None) -> None:
         rows.append(_row(r, arm, budget, price, loaded))
 
     add("A0", 1, one_shot(r.q0))
     for k in range(1, votes + 1, 2):
-        add("A1", k, majority_correlated(k, r.q0, r.icc_q) if correlated else majority(k, r.q0))
+        add("A1", k, _vote(warm, k, correlated))
     for b in budgets:
         price = blind_greedy_general(b, r.q0, r.p_d, fpr=r.fpr)
         add("A2", b, price, loaded_bill(price.bill, r.H))
     for b in (*budgets, math.inf):
         if not (correlated and math.isinf(b)):
-            price = _redrawn(r, b, correlated)
+            price = _redrawn(warm, b, correlated)
             add("A2s", b, price, loaded_bill(price.bill, r.H))
     small = [(b, _at(repaired, i)) for i, b in enumerate(budgets)]
     if form.name == "class-stable" and not np.any(r.fpr != 0):
@@ -205,7 +210,13 @@ def price_table(
     for b, price in small:
         mixed = escalate(price, r.q_T, r.rho)
         add("blended", b, mixed, loaded_bill(price.bill, r.H) + mass_times(price.residual, r.rho))
-    return PriceTable(form, tuple(rows), _summary(r, form, repaired, b_max, votes, gate, hazards, correlated))
+    crossovers = tuple(_crossovers(r, warm, form, votes, hazards, correlated))
+    return PriceTable(form, tuple(rows), _summary(r, form, repaired, b_max, gate, hazards, crossovers))
+
+
+def _vote(r: Rates, k: int, correlated: bool) -> Price:
+    """Price A1, with within-task correlation where the form has it."""
+    return majority_correlated(k, r.q0, r.icc_q) if correlated else majority(k, r.q0)
 
 
 def _redrawn(r: Rates, budget: float, correlated: bool) -> Price:
@@ -241,36 +252,33 @@ def _row(r: Rates, arm: str, budget: float, price: Price, loaded: Array | None) 
     return PriceRow(arm, budget, *(np.broadcast_to(as_array(f), r.shape) for f in fields))
 
 
+def _crossovers(
+    r: Rates, warm: Rates, form: Form, votes: int, hazards: Hazards | None, correlated: bool
+) -> Iterator[Crossover]:
+    """Work out from which detectable mass retries beat each vote."""
+    for k in range(3, votes + 1, 2):
+        vote = _vote(warm, k, correlated).quality
+        figures = (
+            vote,
+            _crossover(form, r, vote, k, hazards),
+            _blind_crossover(warm, vote, k, correlated),
+            unanimous_wrong(k, warm.q0),
+        )
+        yield Crossover(k, *(np.broadcast_to(x, r.shape) for x in figures))
+
+
 def _summary(
     r: Rates,
     form: Form,
     repaired: Price,
     b_max: int,
-    votes: int,
     gate: float,
     hazards: Hazards | None,
-    correlated: bool,
+    crossovers: tuple[Crossover, ...],
 ) -> Summary:
     """Work out the figures of the whole frontier."""
     passes = repaired.quality >= gate
     gate_budget = np.where(passes.any(axis=-1), passes.argmax(axis=-1) + 1, 0)
-    crossovers = []
-    for k in range(3, votes + 1, 2):
-        vote = majority_correlated(k, r.q0, r.icc_q) if correlated else majority(k, r.q0)
-        crossovers.append(
-            Crossover(
-                k,
-                *(
-                    np.broadcast_to(x, r.shape)
-                    for x in (
-                        vote.quality,
-                        _crossover(form, r, vote.quality, k, hazards),
-                        _blind_crossover(r, vote.quality, k, correlated),
-                        unanimous_wrong(k, r.q0),
-                    )
-                ),
-            )
-        )
     return Summary(
         edge=r.edge,
         dividend=first_repair_dividend(r.p_d, r.sigma, r.phi),
@@ -283,7 +291,7 @@ def _summary(
         log_branch=log_branch(r.p_d, r.sigma, r.s2, r.edge),
         gate_budget=np.asarray(gate_budget, dtype=np.int64),
         break_even=solve(form, r, max(b_max, 2), hazards),
-        crossovers=tuple(crossovers),
+        crossovers=crossovers,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from markupsafe import Markup
@@ -32,6 +32,15 @@ def _thinned(count: int) -> list[int]:
     if count <= MAX_CELLS:
         return list(range(count))
     return [round(i * (count - 1) / (MAX_CELLS - 1)) for i in range(MAX_CELLS)]
+
+
+def _runs(column: Sequence[int]) -> Iterator[tuple[int, int, int]]:
+    """Join neighbours of one code: first index, index after the last, code."""
+    start = 0
+    for stop in range(1, len(column) + 1):
+        if stop == len(column) or column[stop] != column[start]:
+            yield start, stop, column[start]
+            start = stop
 
 
 def _class(code: int) -> str:
@@ -66,13 +75,14 @@ def heatmap(
         element(
             "rect",
             x=left + i * wide,
-            y=top + tall - (j + 1) * high,
-            width=wide + 0.3,
-            height=high + 0.3,
-            class_=_class(codes[a][b]),
+            y=top + tall - stop * high,
+            width=wide,
+            height=(stop - start) * high,
+            class_=_class(code),
+            shape_rendering="crispEdges",
         )
         for i, a in enumerate(across)
-        for j, b in enumerate(along)
+        for start, stop, code in _runs([codes[a][b] for b in along])
     ]
     flat = [code for column in codes for code in column]
     present = [code for code in names if code in set(flat)]
