@@ -6,6 +6,7 @@ escape them. Because HTML and Markdown are rendered from the same blocks, they c
 
 from __future__ import annotations
 
+import hashlib
 import unicodedata
 from dataclasses import dataclass, field
 from typing import Literal
@@ -45,6 +46,9 @@ Tone = Literal[
 MAX_TEXT = 20_000
 """Characters of one text that a report shows at most."""
 
+MAX_SLUG = 60
+"""Characters of an identifier before a digest takes over."""
+
 _BIDI = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 _SPACES = frozenset("\t\n\r")
 
@@ -69,14 +73,20 @@ def clean(text: object) -> str:
 
 
 def slug(text: str) -> str:
-    """Make an identifier of letters, digits and hyphens from any text, unique for unlike short names.
+    """Make an identifier of letters, digits and hyphens from any text; unlike texts give unlike identifiers.
+
+    Long ones end in a digest of the text.
 
     Examples
     --------
     >>> slug("s_blind"), slug("A2s / <b>")
     ('s-5f-blind', 'A2s-20--2f--20--3c-b-3e-')
     """
-    return "".join(ch if ch.isascii() and ch.isalnum() else f"-{ord(ch):x}-" for ch in text)[:200]
+    name = "".join(ch if ch.isascii() and ch.isalnum() else f"-{ord(ch):x}-" for ch in text)
+    if len(name) <= MAX_SLUG:
+        return name
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    return f"{name[:MAX_SLUG]}-{digest[:16]}"
 
 
 @dataclass(frozen=True, slots=True)

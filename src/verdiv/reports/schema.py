@@ -12,11 +12,14 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.resources import files
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from verdiv.errors import Fault, InputRefused
+
+if TYPE_CHECKING:
+    from jsonschema.exceptions import ValidationError
 
 __all__ = ["RESULTS_SCHEMA", "Document", "load_document", "results_schema", "validate_document"]
 
@@ -91,19 +94,25 @@ def _expected(validator: str, value: object) -> str:
             return "the keys " + ", ".join(str(v) for v in value)
         case "additionalProperties", _:
             return "no other keys than the named ones"
-        case "anyOf", _:
-            return "null or a record of the named shape"
         case _:
             return f"{validator} {json.dumps(value, ensure_ascii=False)[:80]}"
 
 
+def _deepest(error: ValidationError) -> Iterator[ValidationError]:
+    """Go down to the faults themselves: inside a nullable record, those of the record."""
+    if error.validator == "anyOf" and error.context:
+        for inner in error.context:
+            if inner.schema_path[0] == 0:
+                yield from _deepest(inner)
+    else:
+        yield error
+
+
 def _schema_faults(document: Document, where: str) -> Iterator[Fault]:
     from jsonschema import Draft202012Validator
-    from jsonschema.exceptions import best_match, relevance
 
     validator = Draft202012Validator(results_schema())
-    for error in validator.iter_errors(document):
-        deepest = best_match([error], key=relevance) or error
+    for deepest in chain.from_iterable(map(_deepest, validator.iter_errors(document))):
         field = _dotted(tuple(deepest.absolute_path))
         if deepest.validator in ("required", "additionalProperties"):
             got = deepest.message

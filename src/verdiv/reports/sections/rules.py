@@ -18,7 +18,6 @@ from verdiv.reports.blocks import (
     Subsection,
     Table,
     clean,
-    slug,
 )
 from verdiv.reports.figures.forest import claim_words, component_panel
 from verdiv.reports.sections.records import interval_words, said
@@ -163,9 +162,9 @@ def _rule(rule: str, outcome: Mapping[str, Any]) -> Subsection:
 
 def _forest_rows(document: Mapping[str, Any]) -> Iterator[tuple[Panel, Row]]:
     for rule in RULES:
-        for part in document["rules"][rule]["parts"]:
+        for order, part in enumerate(document["rules"][rule]["parts"]):
             for place, item in enumerate(part.get("components") or ()):
-                identifier = f"forest-{rule}-{slug(part['id'])}-{place}"
+                identifier = f"forest-{rule}-{order}-{place}"
                 filled = {"estimate": None, "low": None, "high": None, **item}
                 row: Row = (
                     Cell(f"{rule} {clean(part['id'])}", note=clean(item["id"])),
