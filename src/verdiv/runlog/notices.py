@@ -94,7 +94,10 @@ def _known(values: NDArray[np.object_]) -> NDArray[np.bool_]:
 
 
 def _differing(draws: pd.DataFrame) -> NDArray[np.bool_]:
-    """Return which copies are of another task, or have another outcome, flag, output or price tier."""
+    """Return which copies are of another task or tier, or have another outcome, flag or output.
+
+    An arm that does not ask the verifier may leave a copy's flag out, and a log may leave outputs out.
+    """
     differs = np.zeros(len(draws), dtype=np.bool_)
     if draws["copy_of"].isna().all():
         return differs
@@ -104,6 +107,6 @@ def _differing(draws: pd.DataFrame) -> NDArray[np.bool_]:
         own = draws[column].astype(object).to_numpy()
         both = _known(original) & _known(own)
         differs[both] |= original[both] != own[both]
-        if column != "output_sha256":
+        if column not in ("flagged", "output_sha256"):
             differs |= copies & (_known(original) != _known(own))
     return differs
