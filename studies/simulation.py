@@ -34,9 +34,10 @@ from verdiv.falsification.evidence import Evidence
 from verdiv.falsification.rules import evaluate_rules
 from verdiv.preregistration import Preregistration, read_preregistration
 from verdiv.protocol.simulator.design import ConditionDesign, Design
+from verdiv.protocol.simulator.rates import Ease, Icc
 from verdiv.protocol.simulator.scenarios import named_world
 from verdiv.protocol.simulator.table import simulate
-from verdiv.protocol.simulator.world import Ease, Icc, World
+from verdiv.protocol.simulator.world import World
 from verdiv.runlog.records import Gate, Header
 from verdiv.runlog.table import InputFile, RunLog
 

@@ -15,7 +15,7 @@ from verdiv.estimators.tally import Tally, tally_draws
 from verdiv.protocol.simulator.design import Design
 from verdiv.protocol.simulator.scenarios import named_world
 from verdiv.protocol.simulator.table import simulate
-from verdiv.runlog.records import AnsweredClass, Decoding, Draw, ErrorClass, PromptKind, Static
+from verdiv.runlog.records import AnsweredClass, Decoding, Draw, DrawError, ErrorClass, PromptKind, Static
 from verdiv.runlog.table import draws_frame
 
 
@@ -231,3 +231,19 @@ def test_pairs_do_not_see_the_order_in_which_draws_are_stored() -> None:
     naive_rate = grouped[first_wrong, 1].mean()
     assert rates[0] == rates[1]
     assert naive_rate < rates[0] / 2
+
+
+def test_a_lost_draw_makes_the_answer_missing_not_wrong() -> None:
+    """A chain whose retry failed on the way has no answer at B = 2; its flagged parent is not its answer."""
+    flagged = Static(flagged=True, error_class=ErrorClass.SEMANTIC)
+    records = [
+        draw("a", arm="A3", correct=False, static=flagged),
+        draw(
+            "b", arm="A3", correct=None, attempt=2, prompt_kind=PromptKind.FEEDBACK, parent="a",
+            error=DrawError(kind="timeout"),
+        ),
+        draw("c", task="t2", arm="A3", static=Static(flagged=False)),
+    ]  # fmt: skip
+    tally = count(records)
+    assert [tally.at_budget["A3", b].n.sum() for b in (1, 2)] == [2, 1]
+    assert tally.at_budget["A3", 2].k.sum() == 1

@@ -11,10 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+import verdiv
 from verdiv import __version__
 from verdiv.analysis.diagnostics import diagnostics_block
 from verdiv.analysis.estimates import estimates_block
@@ -50,6 +52,8 @@ __all__ = ["AnalysisResult", "analyze", "analyze_log"]
 BOOTSTRAP_DRAWS = 4000
 """Posterior draws of the direct estimates."""
 
+BUNDLED = Path(verdiv.__file__).resolve().parent
+
 PACKAGES = ("numpy", "scipy", "pandas", "pymc", "arviz", "nutpie", "statsmodels")
 
 
@@ -61,6 +65,12 @@ class AnalysisResult:
     """What results.json holds."""
     idata: Any = field(repr=False)
     """Inference data for fit.nc: NUTS draws, or the grid's."""
+
+
+def shown_path(path: str) -> str:
+    """Name an input: bundled files by their name alone, so that results do not depend on where verdiv is installed."""
+    found = Path(path)
+    return f"bundled: {found.name}" if BUNDLED in found.resolve().parents else path
 
 
 def _versions() -> dict[str, str]:
@@ -115,7 +125,7 @@ def _digest_findings(gathered: Gathered) -> list[Finding]:
             out.append(Finding("medium", "lock.no_digest", message))
         elif said != gathered.plan.digest:
             given = str(gathered.plan.digest)[:12]
-            message = f"{source.path} followed registration {said[:12]}…, but {given}… was given."
+            message = f"{shown_path(source.path)} followed registration {said[:12]}…, but {given}… was given."
             out.append(Finding("high", "lock.other_digest", message))
     return out
 
@@ -212,7 +222,13 @@ def analyze_log(
         "mode": gathered.mode,
         "gate": gathered.gate,
         "inputs": [
-            {"path": i.path, "sha256": i.sha256, "draws": i.draws, "tasks": i.tasks, "status": i.status}
+            {
+                "path": shown_path(i.path),
+                "sha256": i.sha256,
+                "draws": i.draws,
+                "tasks": i.tasks,
+                "status": i.status,
+            }
             for i in log.inputs
         ],
         "preregistration": _registration_block(gathered),

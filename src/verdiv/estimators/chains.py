@@ -146,8 +146,10 @@ def _matrix(
 def chains_of(draws: DrawColumns, arm: str, *, gate: str, condition: str = "primary") -> Chains | None:
     """Assemble the chains of a gated or one-shot arm.
 
-    Draws without a measurement end their chain: what came after an infrastructure error cannot be placed.
-    A second record for the same cell of task, replicate and attempt is left out.
+    A draw that is no measurement stands in its chain as unscored, so that the chain's answer is missing from there
+    on unless its own flag sent the chain further; were it left out, the flagged draw before it would pass for the
+    answer. Of several records for one cell of
+    task, replicate and attempt the first measured one counts.
 
     Parameters
     ----------
@@ -165,7 +167,7 @@ def chains_of(draws: DrawColumns, arm: str, *, gate: str, condition: str = "prim
     Chains or None
         None where the arm has no draw under the condition.
     """
-    rows = np.flatnonzero((draws.arm == arm) & (draws.condition == condition) & ~draws.errored)
+    rows = np.flatnonzero((draws.arm == arm) & (draws.condition == condition))
     rows = rows[draws.attempt[rows] <= MAX_ATTEMPTS]
     if len(rows) == 0:
         return None
@@ -174,12 +176,12 @@ def chains_of(draws: DrawColumns, arm: str, *, gate: str, condition: str = "prim
             "task": draws.task[rows],
             "replicate": draws.replicate[rows],
             "attempt": draws.attempt[rows],
+            "lost": ~draws.measured[rows],
             "row": rows,
         }
     )
-    cell = cell.drop_duplicates(["task", "replicate", "attempt"]).sort_values(
-        ["task", "replicate", "attempt"]
-    )
+    cell = cell.sort_values(["task", "replicate", "attempt", "lost", "row"], kind="stable")
+    cell = cell.drop_duplicates(["task", "replicate", "attempt"])
     chain = cell.groupby(["task", "replicate"], sort=False).ngroup().to_numpy()
     place = cell.groupby(["task", "replicate"], sort=False).cumcount().to_numpy()
     contiguous = cell["attempt"].to_numpy() == place + 1
@@ -189,10 +191,11 @@ def chains_of(draws: DrawColumns, arm: str, *, gate: str, condition: str = "prim
     kept, chain = np.unique(chain, return_inverse=True)
     row = cell["row"].to_numpy()
     shape = (len(kept), int(place.max()) + 1)
-    correct = _matrix(draws.correct[row].astype(float), chain, place, shape, -1.0).astype(np.int64)
+    outcome = np.where(draws.errored[row], -1, draws.correct[row])
+    correct = _matrix(outcome.astype(float), chain, place, shape, -1.0).astype(np.int64)
     flagged = draws.flagged[row]
     if gate == "truth":
-        signal = np.where(draws.correct[row] >= 0, 1 - draws.correct[row], -1)
+        signal = np.where(outcome >= 0, 1 - outcome, -1)
     elif gate == "verifier":
         signal = flagged
     else:

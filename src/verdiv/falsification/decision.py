@@ -19,6 +19,7 @@ from verdiv.estimators.bootstrap import summarise_draws
 from verdiv.estimators.observations import FloatArray
 from verdiv.falsification.floors import Floor
 from verdiv.falsification.verdict import ComponentResult, PartResult, RuleResult, Verdict
+from verdiv.rounding import probability as shown
 
 __all__ = ["Component", "Part", "decide", "sides"]
 
@@ -158,7 +159,7 @@ def _blocked(part: Part) -> str | None:
         if c.paired and c.floor is None:
             return f"no noise floor for {c.label}: no independent replicates to measure item flips"
         if c.paired and c.floor is not None and c.margin is not None and c.floor.value > c.margin:
-            return f"margin below the noise floor ({c.label}: margin {c.margin:g}, floor {c.floor.value:.3g})"
+            return f"margin below the noise floor: {c.margin:g} < {c.floor.value:.3g} for {c.label}"
     return None
 
 
@@ -192,7 +193,7 @@ def _part(part: Part, gamma: float, threshold: float) -> PartResult:
         return PartResult(part.id, part.claim, Verdict.FALSIFIED, reason, probability, judged)
     blocked = _blocked(part)
     if blocked is None and probability >= gamma:
-        reason = f"inside the claim with probability {probability:.3f}, at least {gamma:g}"
+        reason = f"P(claim) {shown(probability)}, at least {gamma:g}"
         return PartResult(part.id, part.claim, Verdict.SUPPORTED, reason, probability, judged)
     return PartResult(
         part.id,
@@ -205,12 +206,11 @@ def _part(part: Part, gamma: float, threshold: float) -> PartResult:
 
 
 def _undecided(judged: Sequence[ComponentResult], probability: float, gamma: float) -> str:
-    weakest = min(judged, key=lambda r: r.probability_claim)
-    text = f"P(claim) = {probability:.3f}, below {gamma:g}, and no side is exceeded clearly enough"
+    text = f"P(claim) {shown(probability)}, short of {gamma:g}"
     need = [r.tasks_to_decide for r in judged if r.probability_claim < gamma]
-    if need and all(n is not None for n in need):
-        most = max(n for n in need if n is not None)
-        text += f"; about {most:,} tasks would decide it if {weakest.label} stays where it is"
+    known = [n for n in need if n is not None]
+    if known and len(known) == len(need):
+        text += f"; about {max(known):,} tasks would decide"
     return text
 
 
@@ -292,22 +292,26 @@ def decide(
     return result
 
 
+def _tagged(part: PartResult, parts: int) -> str:
+    return f"({part.id}) {part.reason}" if parts > 1 else part.reason
+
+
 def _combine(
     parts: Sequence[Part], judged: Sequence[PartResult], joint: float | None, gamma: float
 ) -> tuple[Verdict, str]:
     by = {v: [p for p in judged if p.verdict is v] for v in Verdict}
     if by[Verdict.FALSIFIED]:
         first = by[Verdict.FALSIFIED][0]
-        return Verdict.FALSIFIED, f"part {first.id}: {first.reason}"
+        return Verdict.FALSIFIED, _tagged(first, len(judged))
     missing = [p for p, plan in zip(judged, parts, strict=True) if p.verdict is Verdict.UNTESTABLE]
     if missing:
-        return Verdict.UNTESTABLE, "; ".join(f"part {p.id}: {p.reason}" for p in missing)
+        return Verdict.UNTESTABLE, "; ".join(_tagged(p, len(judged)) for p in missing)
     if by[Verdict.INCONCLUSIVE]:
-        return Verdict.INCONCLUSIVE, "; ".join(f"part {p.id}: {p.reason}" for p in by[Verdict.INCONCLUSIVE])
+        return Verdict.INCONCLUSIVE, "; ".join(_tagged(p, len(judged)) for p in by[Verdict.INCONCLUSIVE])
     if joint is not None and joint >= gamma:
-        return Verdict.SUPPORTED, f"P(claim) = {joint:.3f}, at least {gamma:g}"
+        return Verdict.SUPPORTED, f"P(claim) {shown(joint)}, at least {gamma:g}"
     return Verdict.INCONCLUSIVE, (
-        f"every part holds by itself, but jointly P(claim) = {joint:.3f}, below {gamma:g}"
+        f"every part holds by itself, but jointly P(claim) {shown(joint)}, short of {gamma:g}"
         if joint is not None
         else "nothing to judge"
     )

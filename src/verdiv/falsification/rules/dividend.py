@@ -127,7 +127,7 @@ def p2(e: Evidence) -> list[Part]:
     repairs = e.tally.events["s1"].total_n + e.tally.events["s2"].total_n
     component = Component(
         "D_c",
-        f"D_c = {found.form}",
+        "first repair dividend D_c",
         found.dividend,
         claim_low=rule.headroom_margin,
         n=repairs,
@@ -135,7 +135,7 @@ def p2(e: Evidence) -> list[Part]:
         margin=rule.headroom_margin,
         alternative=rule.headroom_alternative,
     )
-    return [Part("a", claim, (component,)), _majority_part(e, found)]
+    return [Part("a", claim, (component,), note=f"D_c = {found.form}"), _majority_part(e, found)]
 
 
 def parity_parts(
