@@ -109,3 +109,32 @@ def test_copies_are_no_pairs() -> None:
     chains = chains_of(columns, "A3", gate="verifier")
     assert chains is not None
     assert flip_rate(columns, chains, 1, draws=100, seed=1) is None
+
+
+def test_greedy_reruns_recorded_under_another_arm_are_pairs() -> None:
+    """A3's replicates copy A0's draw and its rerun: two executions of one prompt, passed or not, are a pair."""
+    a0 = [
+        Draw(
+            draw_id=f"a{r}",
+            task_id="t",
+            arm="A0",
+            replicate=r,
+            correct=True,
+            billed=1.0,
+            decoding=Decoding(temperature=0.0),
+        )
+        for r in range(2)
+    ]
+    a3 = [
+        Draw(
+            draw_id=f"c{r}", task_id="t", arm="A3", replicate=r, correct=True, billed=1.0, copy_of=f"a{min(r, 1)}",
+            decoding=Decoding(temperature=0.0),
+        )
+        for r in range(3)
+    ]  # fmt: skip
+    columns = draw_columns(draws_frame([*a0, *a3]))
+    chains = chains_of(columns, "A3", gate="verifier")
+    assert chains is not None
+    found = flip_rate(columns, chains, 1, draws=100, seed=1)
+    assert found is not None
+    assert (found.pairs, found.flips) == (1, 0)

@@ -305,9 +305,9 @@ def majority_at(
 def replicate_pairs(draws: DrawColumns, chains: Chains, budget: int) -> tuple[FloatArray, FloatArray]:
     """Count, per task, replicates of an arm that are independent re-executions, and pairs of them that differ.
 
-    Two replicates are an A/A pair when the second really was drawn again: a chain whose first draw copies another
-    record, or that shares seed and prompt with an earlier replicate of the same task, is left out. Greedy reruns
-    (temperature 0) count when they were executed, since a seed means nothing there.
+    Two replicates are an A/A pair when both were really drawn: replicates that start from one and the same draw
+    (copies, shared first draws), or that share seed and prompt above temperature 0, are one. A greedy rerun is a
+    pair when it was executed, under whichever arm it is recorded, since a seed means nothing at temperature 0.
 
     Returns
     -------
@@ -316,25 +316,16 @@ def replicate_pairs(draws: DrawColumns, chains: Chains, budget: int) -> tuple[Fl
     """
     outcome = chains.answers(budget)
     first = chains.rows[:, 0]
-    executed = (draws.source[first] == first) & (outcome >= 0)
-    source_first = draws.source[first]
-    # A shared first draw leaves the chain a replicate only if something after it was drawn afresh.
-    executed |= (outcome >= 0) & (chains.length > 1) & (draws.source[first] != first)
+    order = np.arange(len(first))
     seeds = draws.seed[first]
+    known = ~chains.greedy & ~np.isnan(seeds)
     table = pd.DataFrame(
-        {
-            "task": chains.task,
-            "seed": np.where(chains.greedy | np.isnan(seeds), -1.0 - np.arange(len(seeds)), seeds),
-            "shared": np.where(executed & (source_first != first), source_first, -1 - np.arange(len(first))),
-        }
+        {"task": chains.task, "seed": np.where(known, seeds, -1.0 - order), "start": draws.source[first]}
     )
-    fresh = (
-        executed
-        & ~table.duplicated(["task", "seed"]).to_numpy()
-        & ~table.duplicated(["task", "shared"]).to_numpy()
-    )
+    scored = outcome >= 0
+    fresh = np.zeros(len(first), dtype=bool)
+    kept = table[scored].drop_duplicates(["task", "start"]).drop_duplicates(["task", "seed"])
+    fresh[kept.index.to_numpy()] = True
     r = np.bincount(chains.task[fresh], minlength=chains.tasks).astype(np.float64)
-    c = np.bincount(chains.task[fresh], weights=outcome[fresh].astype(float), minlength=chains.tasks).astype(
-        np.float64
-    )
+    c = np.bincount(chains.task[fresh], weights=outcome[fresh].astype(float), minlength=chains.tasks)
     return r, np.asarray(c * (r - c), dtype=np.float64)
