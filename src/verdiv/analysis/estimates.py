@@ -12,10 +12,10 @@ from verdiv.estimators.bootstrap import Summary, summarise_draws
 from verdiv.estimators.compose import Composition, compose
 from verdiv.estimators.crosscheck import cross_check
 from verdiv.estimators.direct import MEANS, RATES, Direct, Estimate
+from verdiv.estimators.events import Events
 from verdiv.estimators.load import LoadFit, NotEstimable, load_draws
 from verdiv.estimators.missing import reason_not_estimable
 from verdiv.estimators.observations import FloatArray
-from verdiv.estimators.tally import Events
 
 __all__ = ["ESTIMATE_IDS", "band", "density", "estimates_block"]
 

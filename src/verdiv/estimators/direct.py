@@ -9,8 +9,9 @@ import numpy as np
 
 from verdiv.estimators.bootstrap import Bootstrap
 from verdiv.estimators.chains import ArmAtBudget
+from verdiv.estimators.events import Events
 from verdiv.estimators.observations import BoolArray, FloatArray
-from verdiv.estimators.tally import Events, Tally
+from verdiv.estimators.tally import Tally
 
 __all__ = ["RATES", "Direct", "Estimate", "estimate_directly"]
 

@@ -1,0 +1,297 @@
+"""Events per task: who reaches each stage of a run, and what happens there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from verdiv.estimators.observations import (
+    KINDS,
+    SEMANTIC,
+    STRUCTURAL,
+    UNCLASSIFIED,
+    BoolArray,
+    DrawColumns,
+    FloatArray,
+    IntArray,
+    observation_weights,
+)
+
+__all__ = [
+    "CLASS_NAMES",
+    "TEACHER",
+    "Counter",
+    "Events",
+    "initial_events",
+    "late_events",
+    "pair_events",
+    "retry_events",
+    "split_halves",
+]
+
+TEACHER = "teacher"
+CLASS_NAMES = {STRUCTURAL: "structural", SEMANTIC: "semantic", UNCLASSIFIED: "unclassified"}
+
+
+@dataclass(frozen=True)
+class Events:
+    """Counts of one stage per task; arrays of shape ``(tasks,)``."""
+
+    stage: str
+    n: FloatArray
+    """Draws that reached the stage, each distinct observation once."""
+    k: FloatArray
+    """Those at which the event happened."""
+    base: FloatArray
+    """Initial draws the stage hangs from: what makes ``n/base`` the share of draws that reach it."""
+    population: str
+    """What the draws are, in words."""
+    unit: Literal["draws", "pairs"] = "draws"
+    pairs: tuple[FloatArray, FloatArray] | None = None
+    """Raw counts (n, k) of pairs per task, where the unit is pairs; ``n`` and ``k`` then count wrong draws."""
+
+    @property
+    def total_n(self) -> float:
+        """Draws (or pairs) over all tasks."""
+        return float((self.pairs[0] if self.pairs else self.n).sum())
+
+    @property
+    def total_k(self) -> float:
+        """Events over all tasks."""
+        return float((self.pairs[1] if self.pairs else self.k).sum())
+
+    @property
+    def tasks(self) -> int:
+        """Tasks that reach the stage."""
+        return int((self.n > 0).sum())
+
+
+def _per_task(draws: DrawColumns, rows: IntArray, weights: FloatArray) -> FloatArray:
+    return np.bincount(draws.task[rows], weights=weights, minlength=len(draws.tasks)).astype(np.float64)
+
+
+class Counter:
+    """Weighs a set of draws once and counts conditions among them."""
+
+    def __init__(self, draws: DrawColumns, mask: BoolArray) -> None:
+        self.draws = draws
+        self.rows = np.flatnonzero(mask)
+        self.weights, self.groups = observation_weights(draws, self.rows)
+        self.base = _per_task(draws, self.rows, self.weights)
+
+    def count(self, mask: BoolArray) -> FloatArray:
+        """Weighted draws per task among those where ``mask`` holds, shape ``(tasks,)``."""
+        inside = mask[self.rows]
+        return _per_task(self.draws, self.rows[inside], self.weights[inside])
+
+    def events(
+        self, stage: str, reach: BoolArray, event: BoolArray, population: str, base: FloatArray | None = None
+    ) -> Events:
+        """Count a stage: who reaches it, and where the event happens."""
+        return Events(
+            stage,
+            self.count(reach),
+            self.count(reach & event),
+            self.base if base is None else base,
+            population,
+        )
+
+
+def initial_events(draws: DrawColumns, ok: BoolArray, repair_greedy: bool, out: dict[str, Events]) -> Counter:
+    """Count the stages of initial draws, the false positives and the teacher; returns the pool of small initial draws."""
+    small, initial = draws.tier != TEACHER, draws.kind == KINDS["initial"]
+    greedy = draws.temperature == 0.0
+    correct, wrong = draws.correct == 1, draws.correct == 0
+    seen, flagged = draws.flagged >= 0, draws.flagged == 1
+    pool = Counter(draws, ok & small & initial)
+    for stage, mask, words in (
+        ("q", ~greedy, "initial draws of the small tier, stochastic or unknown decoding"),
+        ("q_greedy", greedy, "initial draws of the small tier at temperature 0"),
+    ):
+        count = Counter(draws, ok & small & initial & mask)
+        out[stage] = count.events(stage, ok, correct, words)
+    own = greedy if repair_greedy else ~greedy
+    words = "initial draws of the small tier, of the decoding that the feedback arm uses"
+    arm = Counter(draws, ok & small & initial & own & seen)
+    out["p_d"] = arm.events("p_d", ok, wrong & flagged, words)
+    out["p_s"] = arm.events("p_s", ok, wrong & ~flagged, words)
+    out["delta"] = pool.events(
+        "delta", wrong & seen, flagged, "wrong initial draws of the small tier that a verifier saw"
+    )
+    classed = wrong & flagged & (draws.error_class > 0)
+    out["sigma"] = pool.events(
+        "sigma",
+        classed,
+        draws.error_class == STRUCTURAL,
+        "wrong, flagged and classified initial draws of the small tier",
+    )
+    silent = wrong & seen & ~flagged & (draws.oracle >= 0)
+    out["eta_ox"] = pool.events(
+        "eta_ox", silent, draws.oracle == 1, "silent initial draws that the oracle check saw"
+    )
+    every = Counter(draws, ok)
+    out["fpr"] = every.events(
+        "fpr", correct & seen, flagged, "correct draws of every tier and attempt that a verifier saw"
+    )
+    out["fpr_initial"] = pool.events(
+        "fpr_initial", correct & seen, flagged, "correct initial draws of the small tier"
+    )
+    teacher = Counter(draws, ok & ~small & initial)
+    out["q_T"] = teacher.events("q_T", ok, correct, "initial draws of the teacher")
+    out["delta_T"] = teacher.events(
+        "delta_T", wrong & seen, flagged, "wrong initial draws of the teacher that a verifier saw"
+    )
+    return pool
+
+
+def retry_events(draws: DrawColumns, ok: BoolArray, out: dict[str, Events]) -> bool:
+    """Count first repairs and first blind redraws; returns whether answered errors carry no class."""
+    correct, wrong = draws.correct == 1, draws.correct == 0
+    seen, flagged = draws.flagged >= 0, draws.flagged == 1
+    first, second = draws.attempt == 1, draws.attempt == 2
+    feedback, blind = draws.kind == KINDS["feedback"], draws.kind == KINDS["blind"]
+    a3 = ok & (draws.arm == "A3")
+    chains = Counter(draws, a3 & first)
+    repairs = Counter(draws, a3 & feedback & second)
+    parent_correct = (draws.parent >= 0) & (draws.correct[draws.parent] == 1)
+    answers_error = ~parent_correct
+    classes = set(np.unique(draws.answered[a3 & feedback & second & answers_error]).tolist())
+    unclassified = bool(classes) and classes == {UNCLASSIFIED}
+    for stage, cls in (("s1", STRUCTURAL), ("s2", UNCLASSIFIED if unclassified else SEMANTIC)):
+        name = CLASS_NAMES[cls]
+        reach = answers_error & (draws.answered == cls)
+        words = f"first repairs (attempt 2 of A3) that answer a{'n' if name[0] == 'u' else ''} {name} error"
+        out[stage] = repairs.events(stage, reach, correct, words, chains.base)
+        lam = "lambda1" if stage == "s1" else "lambda2"
+        out[lam] = repairs.events(lam, reach & wrong & seen, ~flagged, f"wrong {words}", chains.base)
+    out["answered_structural"] = repairs.events(
+        "answered_structural",
+        answers_error & (draws.answered > 0) & (draws.answered != UNCLASSIFIED),
+        draws.answered == STRUCTURAL,
+        "first repairs whose answered error is classified",
+        chains.base,
+    )
+    out["s_false"] = repairs.events(
+        "s_false", parent_correct, correct, "first repairs of a correct, flagged draw", chains.base
+    )
+    a2s = ok & ~(draws.temperature == 0.0) & (draws.arm == "A2s")
+    base = Counter(draws, a2s & first)
+    redraws = Counter(draws, a2s & blind & second)
+    out["s_blind"] = redraws.events(
+        "s_blind",
+        ok,
+        correct,
+        "first blind redraws (attempt 2 of A2s) after a draw that the gate sent back",
+        base.base,
+    )
+    parent_class = np.where(draws.parent >= 0, draws.error_class[draws.parent], 0)
+    for stage, mask in (
+        ("b1", parent_class == STRUCTURAL),
+        ("b2", np.ones(len(draws), dtype=bool) if unclassified else parent_class == SEMANTIC),
+    ):
+        out[stage] = redraws.events(
+            stage,
+            answers_error & mask,
+            correct,
+            f"first blind redraws by class of the first error ({stage})",
+            base.base,
+        )
+    return unclassified
+
+
+def late_events(
+    draws: DrawColumns, ok: BoolArray, pool: Counter, b_max: int, unclassified: bool, out: dict[str, Events]
+) -> None:
+    """Count late repairs, and compare wrong retries with other chains' initial wrong draws of the same task."""
+    a3 = ok & (draws.arm == "A3") & (draws.kind == KINDS["feedback"])
+    late = Counter(draws, a3 & (draws.attempt >= 3) & (draws.attempt <= b_max))
+    for stage, cls in (("late1", STRUCTURAL), ("late2", UNCLASSIFIED if unclassified else SEMANTIC)):
+        out[stage] = late.events(
+            stage,
+            draws.answered == cls,
+            draws.correct == 1,
+            f"repairs at attempts 3 to {b_max}, {CLASS_NAMES[cls]} error",
+            out["s1"].base,
+        )
+    wrong_seen = (draws.correct == 0) & (draws.flagged >= 0)
+    flagged = draws.flagged == 1
+    wrong, marked = pool.count(wrong_seen), pool.count(wrong_seen & flagged)
+    share_n = np.zeros(len(draws))
+    share_k = np.zeros(len(draws))
+    size = np.bincount(pool.groups).astype(float) if len(pool.groups) else np.ones(1)
+    share_n[pool.rows] = (
+        (np.bincount(pool.groups, weights=wrong_seen[pool.rows]) / size)[pool.groups] if len(pool.rows) else 0
+    )
+    share_k[pool.rows] = (
+        (np.bincount(pool.groups, weights=(wrong_seen & flagged)[pool.rows]) / size)[pool.groups]
+        if len(pool.rows)
+        else 0
+    )
+    first_row = _first_rows(draws)
+    for stage, arm, kind in (("drift_blind", "A2s", "blind"), ("drift_feedback", "A3", "feedback")):
+        mask = ok & (draws.arm == arm) & (draws.kind == KINDS[kind]) & (draws.attempt >= 2) & wrong_seen
+        if kind == "blind":
+            mask &= ~(draws.temperature == 0.0)
+        count = Counter(draws, mask)
+        own = draws.source[first_row[count.rows]]
+        others_n = wrong[draws.task[count.rows]] - share_n[own]
+        others_k = marked[draws.task[count.rows]] - share_k[own]
+        fair = others_n > 0.5
+        gap = flagged[count.rows][fair] - others_k[fair] / others_n[fair]
+        rows, weights = count.rows[fair], count.weights[fair]
+        out[stage] = Events(
+            stage,
+            _per_task(draws, rows, weights),
+            _per_task(draws, rows, weights * gap),
+            _per_task(draws, rows, weights),
+            f"wrong {kind} draws at attempts 2 and later, against other chains' initial wrong draws of the same task",
+        )
+
+
+def _first_rows(draws: DrawColumns) -> IntArray:
+    """Row of the initial draw at the root of each draw's chain, found by following parents."""
+    root = np.arange(len(draws), dtype=np.int64)
+    for _ in range(MAX_DEPTH):
+        up = np.where(draws.parent[root] >= 0, draws.parent[root], root)
+        if (up == root).all():
+            break
+        root = up
+    return root
+
+
+MAX_DEPTH = 64
+"""Longest chain of parents that is followed."""
+
+
+def split_halves(draws: DrawColumns, ok: BoolArray, pool: Counter, out: dict[str, Events]) -> None:
+    """Count detection in the first and the second half of the run, where start times are known."""
+    started = draws.started[pool.rows]
+    if len(started) == 0 or np.isnan(started).any() or np.ptp(started) == 0:
+        return
+    middle = float(np.median(started))
+    wrong_seen = (draws.correct == 0) & (draws.flagged >= 0)
+    for stage, mask in (
+        ("delta_first_half", draws.started <= middle),
+        ("delta_second_half", draws.started > middle),
+    ):
+        out[stage] = pool.events(
+            stage, wrong_seen & mask, draws.flagged == 1, "wrong initial draws, by half of the run"
+        )
+
+
+def pair_events(drawn: FloatArray, correct: FloatArray) -> Events:
+    """Ordered pairs with the first draw wrong; each wrong draw counts once, however many partners it has."""
+    several = drawn >= 2
+    wrong = np.where(several, drawn - correct, 0.0)
+    partners = np.where(several, drawn - 1.0, 1.0)
+    return Events(
+        "s_blind_pairs",
+        wrong,
+        wrong * correct / partners,
+        np.where(several, drawn, 0.0),
+        "ordered pairs of parallel stochastic initial draws of one task, the first of them wrong",
+        unit="pairs",
+        pairs=(wrong * partners, wrong * correct),
+    )
