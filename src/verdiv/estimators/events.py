@@ -100,7 +100,7 @@ class Counter:
 
 
 def initial_events(draws: DrawColumns, ok: BoolArray, repair_greedy: bool, out: dict[str, Events]) -> Counter:
-    """Count the stages of initial draws, the false positives and the teacher; returns the pool of small initial draws."""
+    """Count initial draws, false positives and the teacher; returns the pool of small initial draws."""
     small, initial = draws.tier != TEACHER, draws.kind == KINDS["initial"]
     greedy = draws.temperature == 0.0
     correct, wrong = draws.correct == 1, draws.correct == 0
