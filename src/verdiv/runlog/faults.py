@@ -18,7 +18,7 @@ from msgspec import inspect
 from verdiv.errors import Fault
 from verdiv.runlog.records import RUNLOG_SCHEMA, Draw, Footer, Header
 
-__all__ = ["REMEDY", "line_faults", "parsed_line", "unknown_version"]
+__all__ = ["REMEDY", "line_faults", "parsed_line", "says_twice", "unknown_version"]
 
 REMEDY = "correct the program that wrote it, or convert the log again"
 
@@ -90,6 +90,35 @@ def parsed_line(line: bytes, where: str, number: int) -> tuple[Any, list[Fault]]
     except (UnicodeEncodeError, RecursionError):
         return fault("text that UTF-8 can hold", "half of a surrogate pair")
     return value, []
+
+
+class _Twice(Exception):
+    """A name came twice in an object."""
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        raise _Twice
+    return made
+
+
+_plain_json = json.JSONDecoder(object_pairs_hook=_once)
+
+
+def says_twice(line: bytes) -> bool:
+    """Whether a line that decodes well gives a field twice, which the decoder lets pass.
+
+    Examples
+    --------
+    >>> says_twice(b'{"correct": false, "correct": true}'), says_twice(b'{"a": {"b": 1}, "c": {"b": 1}}')
+    (True, False)
+    """
+    try:
+        _plain_json.decode(line.decode("utf-8"))
+    except _Twice:
+        return True
+    return False
 
 
 def line_faults(

@@ -12,7 +12,7 @@ import msgspec
 
 from verdiv.errors import Fault, InputRefused
 from verdiv.runlog.chain import chain_breaks
-from verdiv.runlog.faults import REMEDY, line_faults, parsed_line, unknown_version
+from verdiv.runlog.faults import REMEDY, line_faults, parsed_line, says_twice, unknown_version
 from verdiv.runlog.lines import Source, line_blocks
 from verdiv.runlog.records import Draw, Footer, Header
 from verdiv.runlog.stamps import is_time, time_fault
@@ -210,26 +210,30 @@ class JsonlStream:
 
     def _decoded(self, lines: list[bytes], start: int) -> list[Header | Draw | Footer | None]:
         """Return the records of lines; None and a fault for a line that holds none."""
-        if not self._thorough:
-            with contextlib.suppress(msgspec.DecodeError):
-                return list(map(_any, lines))
-        records: list[Header | Draw | Footer | None] = []
-        for number, line in enumerate(lines, start):
-            faults = line_faults(line, self.source.path, number) if self._thorough else []
-            record: Header | Draw | Footer | None = None
-            try:
-                record = _any(line)
-            except msgspec.DecodeError as error:
-                faults = faults or line_faults(line, self.source.path, number)
-                faults = faults or [Fault(self.source.path, "a record", str(error), REMEDY, line=number)]
-            for fault in faults:
-                self.faults.add(fault)
-            if faults:
-                value, _ = parsed_line(line, self.source.path, number)
-                name = value.get("draw_id") if isinstance(value, dict) else None
-                self.lost.add(name if isinstance(name, str) else None)
-            records.append(None if faults else record)
-        return records
+        with contextlib.suppress(msgspec.DecodeError):
+            whole: list[Header | Draw | Footer | None] = list(map(_any, lines))
+            if not self._thorough or not any(map(says_twice, lines)):
+                return whole
+        return [self._record(line, number) for number, line in enumerate(lines, start)]
+
+    def _record(self, line: bytes, number: int) -> Header | Draw | Footer | None:
+        """Return the record of one line; None, and all its faults, for a line that holds none."""
+        path = self.source.path
+        try:
+            record: Header | Draw | Footer = _any(line)
+            if not (self._thorough and says_twice(line)):
+                return record
+            reason = "a field twice"
+        except msgspec.DecodeError as error:
+            reason = str(error)
+        for fault in line_faults(line, path, number) or [
+            Fault(path, "a record", reason, REMEDY, line=number)
+        ]:
+            self.faults.add(fault)
+        value, _ = parsed_line(line, path, number)
+        name = value.get("draw_id") if isinstance(value, dict) else None
+        self.lost.add(name if isinstance(name, str) else None)
+        return None
 
     def _check_links(
         self, records: Sequence[Header | Draw | Footer | None], before: list[str | None], start: int

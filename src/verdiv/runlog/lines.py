@@ -227,7 +227,7 @@ class Source:
 
     def digest(self) -> str:
         """Read what is left and return the SHA-256 of all stored bytes."""
-        while self._take(BLOCK):
+        while self._stored_bytes(BLOCK):
             pass
         return self._hash.hexdigest()
 
