@@ -42,6 +42,8 @@ class Gathered:
 
 def _gate(log: RunLog) -> str:
     gates = sorted({str(h.gate) for h in log.headers})
+    if len(gates) > 1 and "none" in gates:  # a log without retries joins either kind
+        gates.remove("none")
     if len(gates) > 1:
         fault = Fault(
             "logs", "one gate in all of them", ", ".join(gates), "analyse logs with different gates apart"
