@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
+from verdiv.analysis.estimates import ESTIMATE_IDS
 from verdiv.analysis.fit import fit_model
 from verdiv.analysis.gather import Gathered, gather
 from verdiv.estimators.bootstrap import summarise_draws
@@ -120,7 +121,7 @@ def estimate(gathered: Gathered, truth: Any, engine: str, seed: int, draws: int)
     found = estimate_directly(direct)
     out: dict[str, Any] = {}
     for name, value in truth.estimates.items():
-        if not math.isfinite(value):
+        if name not in ESTIMATE_IDS or not math.isfinite(value):
             continue
         row: dict[str, Any] = {"truth": value}
         if name in found and np.isfinite(found[name].draws).all():
@@ -196,6 +197,8 @@ def coverage_table(rows: list[dict[str, Any]]) -> str:
     bias: dict[tuple[str, int, str, str], list[float]] = defaultdict(list)
     for row in rows:
         for name, e in row["estimates"].items():
+            if not (name in ESTIMATE_IDS or name.startswith(("Q ", "bill "))):
+                continue
             for column in ("direct", "model"):
                 if column in e:
                     key = (row["study"], row["tasks"], name, column)
