@@ -144,7 +144,7 @@ def loo(log_likelihood: Floats) -> PointwiseLoo:
     """
     data = inference_data(
         {
-            "posterior": {"one": np.zeros(log_likelihood.shape[:2])},
+            "posterior": {"total": log_likelihood.sum(axis=-1)},
             "log_likelihood": {"y": log_likelihood},
         }
     )
