@@ -679,7 +679,7 @@ def sample_document() -> dict[str, Any]:
             ],
             "note": "Structural errors fall | by half <i>after</i> the first repair.",
         },
-        "verdict_sensitivity": [
+        "sensitivity": [
             {"rule": "P3", "change": "margin 0.03", "verdict": "inconclusive", "probability_claim": 0.941},
             {
                 "rule": "P5",
@@ -714,6 +714,8 @@ def sample_document() -> dict[str, Any]:
                 "rules": None,
             },
         ],
+        "exclusions": [{"rule": "errors", "draws": 8, "tasks": 5}],
+        "settings": {"engine": "nuts", "draws": 1000, "chains": 4, "bootstrap_draws": 4000},
         "deviations": [
             {
                 "registered": "seeds 1, 2",

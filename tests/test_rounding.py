@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from verdiv import rounding
@@ -21,6 +21,7 @@ def _parsed(text: str) -> float:
 @given(finite, widths)
 def test_number_is_within_half_a_unit_of_the_last_place(value: float, half_width: float) -> None:
     """What is printed differs from the value by at most half the place of the width's second digit."""
+    assume(half_width > 1e-9 * abs(value))
     places = rounding.decimals(half_width)
     printed = _parsed(rounding.number(value, half_width))
     assert abs(printed - value) <= 0.5 * 10.0**-places * (1 + 1e-9) + abs(value) * 1e-12
@@ -104,6 +105,12 @@ def test_boundary_between_two_numbers_of_decimals() -> None:
     """Half widths are rounded before their digits are counted: .0995 is .10 (two decimals), .0994 is .099."""
     assert rounding.number(0.5, 0.0996) == "0.50"
     assert rounding.number(0.5, 0.0994) == "0.500"
+
+
+def test_noise_of_sums_is_no_width() -> None:
+    """A half width of floating-point noise adds no digits to an exact value; a real one does not vanish."""
+    assert rounding.estimate(3.0000000000000004, 3.0, 3.000000000000001) == "3"
+    assert rounding.estimate(3.0, 2.9999, 3.0001) == "3.00000 [2.99990, 3.00010]"
 
 
 def test_huge_and_tiny_numbers_stay_short() -> None:

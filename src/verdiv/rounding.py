@@ -37,6 +37,9 @@ MINUS = "\N{MINUS SIGN}"
 DEFAULT_DIGITS = 3
 """Significant digits of a value that comes without an interval."""
 
+NOISE = 1e-9
+"""Share of a value below which its half width is the noise of floating-point sums: the value is exact."""
+
 MAX_DECIMALS = 8
 """More decimals than this are written in scientific notation."""
 
@@ -135,7 +138,8 @@ def number(value: float | None, half_width: float | None = None, *, signed: bool
         The estimate, in any unit.
     half_width
         Half the width of its interval, same unit. Without one (``None``, NaN, infinite) three significant
-        digits are shown; a half width of 0 means the value is known exactly and is written by :func:`exact`.
+        digits are shown; a half width of 0 (or of rounding noise, below 1e-9 of the value) means that the value
+        is known exactly and is written by :func:`exact`.
     signed
         Write a plus sign before positive values (differences).
 
@@ -145,18 +149,22 @@ def number(value: float | None, half_width: float | None = None, *, signed: bool
     ('0.801', '0.80', '−0.0168')
     >>> number(1234.0, 567.0), number(0.5), number(None), number(-0.0001, 0.05)
     ('1,230', '0.500', 'n/a', '0.000')
+    >>> number(3.0, 4e-16), number(0.0, 0.0)
+    ('3', '0')
     """
     if value is None or math.isnan(value):
         return MISSING
     if math.isinf(value):
         return "∞" if value > 0 else f"{MINUS}∞"
-    if half_width is not None and half_width == 0:
+    if half_width is not None and half_width <= NOISE * abs(value):
         text = exact(value)
         return f"+{text}" if signed and value > 0 else text
     if half_width is not None and math.isfinite(half_width) and half_width > 0:
         return _dressed(_fixed(value, decimals(half_width)), signed)
     size = abs(value)
-    places = DEFAULT_DIGITS - 1 - math.floor(math.log10(size)) if size else DEFAULT_DIGITS - 1
+    if not size:
+        return "0"
+    places = DEFAULT_DIGITS - 1 - math.floor(math.log10(size))
     if size >= 10.0**DEFAULT_DIGITS:
         places = 0
     return _dressed(_fixed(value, places), signed)
@@ -204,7 +212,8 @@ def estimate(value: float | None, low: float | None, high: float | None) -> str:
         return MISSING
     if low is None and high is None:
         return number(value)
-    if low == value == high:
+    half = _half_width(low, high)
+    if half is not None and half <= NOISE * abs(value):
         return exact(value)
     return f"{number(value, _half_width(low, high))} {interval(low, high)}"
 

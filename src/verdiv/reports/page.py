@@ -8,7 +8,7 @@ from verdiv.reports.sections.closing import exploratory_section, limits_section,
 from verdiv.reports.sections.happened import happened_section
 from verdiv.reports.sections.identity import identity_section
 from verdiv.reports.sections.plan import plan_section
-from verdiv.reports.sections.records import said, text_of
+from verdiv.reports.sections.records import moment, text_of
 from verdiv.reports.sections.results import results_section
 from verdiv.reports.sections.summary import standing, summary_section
 from verdiv.reports.sections.trust import trust_section
@@ -34,7 +34,7 @@ def build_report(document: Document) -> Report:
     first_line, tone = standing(document)
     draws = [item["draws"] for item in document["inputs"] if item["draws"] is not None]
     authors = text_of(document["preregistration"].get("authors"), "")
-    finished = said(document["meta"].get("finished_at"), "")
+    finished = moment(document["meta"].get("finished_at"), "")
     byline = (
         authors,
         f"{count(sum(draws))} draws" if draws else "",

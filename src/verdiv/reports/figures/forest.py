@@ -104,7 +104,7 @@ def component_panel(
     """
     verdict = VERDICTS[part["verdict"]]
     filled = {"estimate": None, "low": None, "high": None, **component}
-    label = clean(f"{rule} {part['id']} · {component['id']}")
+    label = clean(f"{rule} {part['id']} · {component.get('label') or component['id']}")
     claim = claim_words(filled.get("claim_low"), filled.get("claim_high"))
     if filled["estimate"] is None and filled["low"] is None:
         reason = clean(part.get("reason") or "no estimate")

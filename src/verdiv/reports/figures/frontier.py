@@ -60,6 +60,26 @@ class _Spot:
     quality_high: float | None
 
 
+@dataclass(frozen=True, slots=True)
+class _Box:
+    """A rectangle that a text or a mark takes up, in pixels."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+    @property
+    def area(self) -> float:
+        return self.width * self.height
+
+    def overlap(self, other: _Box) -> float:
+        """Return the area that both cover."""
+        wide = min(self.x + self.width, other.x + other.width) - max(self.x, other.x)
+        high = min(self.y + self.height, other.y + other.height) - max(self.y, other.y)
+        return max(wide, 0.0) * max(high, 0.0)
+
+
 def _spots(frontier: Iterable[Mapping[str, Any]], source: str) -> list[_Spot]:
     spots = []
     for point in frontier:
@@ -85,10 +105,10 @@ def _spots(frontier: Iterable[Mapping[str, Any]], source: str) -> list[_Spot]:
 
 
 def _arms(frontier: Iterable[Mapping[str, Any]]) -> dict[str, int]:
-    """Give every arm of the frontier its mark."""
+    """Give every arm of the frontier its mark; the protocol's own arms have the same one in every report."""
     present = {str(point["arm"]) for point in frontier}
-    known = [arm for arm in ARM_ORDER if arm in present]
-    return {arm: index for index, arm in enumerate([*known, *sorted(present - set(known))])}
+    others = sorted(present - set(ARM_ORDER))
+    return {arm: index for index, arm in enumerate((*ARM_ORDER, *others)) if arm in present}
 
 
 def _limits(values: Sequence[float], pad: float) -> tuple[float, float]:
@@ -153,13 +173,16 @@ def _apart(wanted: list[float], gap: float, low: float, high: float) -> list[flo
     return placed
 
 
-def _names(spots: list[_Spot], arms: Mapping[str, int], x: Scale, y: Scale, room: float) -> Markup:
-    """Write each arm's name beside its last point, on the side that is free."""
+def _names(
+    spots: list[_Spot], arms: Mapping[str, int], x: Scale, y: Scale, room: float
+) -> tuple[Markup, list[_Box]]:
+    """Write each arm's name beside its last point, on the side that is free; return where the names stand."""
     last = list({spot.arm: spot for spot in spots}.values())
     if len(last) > MOST_NAMES:
         last = [spot for spot in last if spot.arm in ARM_ORDER]
     heights = _apart([y(spot.quality) for spot in last], 13, y.end + 4, y.start - 4)
-    parts = []
+    parts: list[Markup] = []
+    boxes: list[_Box] = []
     for spot, height in zip(last, heights, strict=True):
         words = shortened(spot.arm, 12)
         wide = text_width(words, 12)
@@ -172,16 +195,10 @@ def _names(spots: list[_Spot], arms: Mapping[str, int], x: Scale, y: Scale, room
         if abs(height - y(spot.quality)) > 6:
             near = here - 3 if leftwards else here + 3
             parts.append(element("line", x1=near, y1=y(spot.quality), x2=edge, y2=height, class_="leader"))
-        parts.append(
-            text(
-                edge,
-                height + 4,
-                words,
-                class_=f"name c{arms[spot.arm] % 8}",
-                anchor="end" if leftwards else None,
-            )
-        )
-    return join(parts)
+        style = f"name c{arms[spot.arm] % 8}"
+        parts.append(text(edge, height + 4, words, class_=style, anchor="end" if leftwards else None))
+        boxes.append(_Box(edge - wide if leftwards else edge, height - 6, wide, 12))
+    return join(parts), boxes
 
 
 def _levels(teacher: _Spot | None, ceiling: float | None, x: Scale, y: Scale) -> Markup:
@@ -211,26 +228,35 @@ def _levels(teacher: _Spot | None, ceiling: float | None, x: Scale, y: Scale) ->
     return join(parts)
 
 
-def _ring(point: BreakEvenMark | None, spots: list[_Spot], x: Scale, y: Scale) -> Markup:
-    if point is None:
+def _ring(point: BreakEvenMark | None, spots: list[_Spot], names: list[_Box], x: Scale, y: Scale) -> Markup:
+    """Ring the break-even point and write its label where it hides least."""
+    spot = next((s for s in spots if point and (s.arm, s.budget) == (point.arm, point.budget)), None)
+    if point is None or spot is None:
         return Markup("")
-    for spot in spots:
-        if (spot.arm, spot.budget) == (point.arm, point.budget):
-            across, height = x(spot.bill), y(spot.quality)
-            below = height + 24 < y.start
-            return join(
-                [
-                    element("circle", cx=across, cy=height, r=9.5, class_="ring"),
-                    text(
-                        across,
-                        height + 24 if below else height - 15,
-                        point.label,
-                        class_="strong",
-                        anchor="middle",
-                    ),
-                ]
-            )
-    return Markup("")
+    across, height = x(spot.bill), y(spot.quality)
+    wide = text_width(point.label, 12)
+    marks = [_Box(x(s.bill) - 5, y(s.quality) - 5, 10, 10) for s in spots]
+    field = _Box(x.start, y.end, x.end - x.start, y.start - y.end)
+    places = [
+        _Box(across - wide / 2, height + 13, wide, 13),
+        _Box(across - wide / 2, height - 26, wide, 13),
+        _Box(across - wide - 14, height - 7, wide, 13),
+        _Box(across + 14, height - 7, wide, 13),
+        _Box(across - wide / 2, height + 28, wide, 13),
+        _Box(across - wide / 2, height - 41, wide, 13),
+    ]
+
+    def hidden(place: _Box) -> float:
+        over_names = sum(place.overlap(name) for name in names)
+        return 3 * over_names + sum(place.overlap(m) for m in marks) + 3 * (place.area - place.overlap(field))
+
+    best = min(places, key=hidden)
+    return join(
+        [
+            element("circle", cx=across, cy=height, r=9.5, class_="ring"),
+            text(best.x + wide / 2, best.y + 11, point.label, class_="strong", anchor="middle"),
+        ]
+    )
 
 
 def _draw(
@@ -279,6 +305,7 @@ def _draw(
         index = arms[spot.arm] % 8
         marks.append(_bars(spot, x, y, index))
         marks.append(mark(x(spot.bill), y(spot.quality), index, hollow=not direct))
+    names, boxes = _names(spots, arms, x, y, right - 2)
     best = max(spots, key=lambda spot: spot.quality)
     description = (
         f"{len(spots)} arms and budgets. The highest quality is {number(best.quality)}, of arm {best.arm} at "
@@ -299,8 +326,8 @@ def _draw(
         _axes(x, y, wide=wide),
         group(*curves),
         group(*marks),
-        _names(spots, arms, x, y, right - 2),
-        _ring(point, spots, x, y),
+        names,
+        _ring(point, spots, boxes, x, y),
     )
 
 

@@ -24,6 +24,35 @@ from verdiv.rounding import count
 __all__ = ["exploratory_section", "limits_section", "reproduce_section"]
 
 
+PRINTED = frozenset(
+    (
+        *(
+            "schema",
+            "title",
+            "mode",
+            "gate",
+            "inputs",
+            "preregistration",
+            "estimates",
+            "frontier",
+            "break_even",
+        ),
+        *(
+            "hazards",
+            "floors",
+            "rules",
+            "conjunction",
+            "expected_wrong_verdicts",
+            "sensitivity",
+            "diagnostics",
+        ),
+        *("densities", "flow", "exclusions", "ledger", "per_seed", "exploratory", "findings", "deviations"),
+        *("audit", "limits", "meta"),
+    )
+)
+"""Keys of a document that other parts of the report print."""
+
+
 def exploratory_section(document: Mapping[str, Any]) -> Section:
     """Build the section: what was looked at without a registered rule, without verdicts."""
     results = document.get("exploratory") or {}
@@ -80,6 +109,11 @@ def reproduce_section(document: Mapping[str, Any]) -> Section:
         blocks.append(Subsection("environment", "Environment", (Facts(pairs),)))
     else:
         blocks.append(Subsection("environment", "Environment", (Paragraph("Not recorded.", "missing"),)))
+    rest = {
+        key: value for key, value in document.items() if key not in PRINTED and value not in (None, [], {})
+    }
+    if rest:
+        blocks.append(Subsection("further", "Further values of the document", tree("further", rest, level=4)))
     return Section("reproduce", "Reproduce", "Reproduce", tuple(blocks))
 
 

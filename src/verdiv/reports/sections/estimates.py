@@ -8,7 +8,7 @@ from typing import Any
 from verdiv.reports.blocks import Block, Cell, Column, Figure, Notice, Row, Subsection, Table, clean, slug
 from verdiv.reports.figures.breakeven import most_probable
 from verdiv.reports.figures.densities import density_legend, density_panel
-from verdiv.reports.sections.records import interval_words, said
+from verdiv.reports.sections.records import interval_words, said, spaced
 from verdiv.reports.words import ESTIMANDS, SEVEN, estimand
 from verdiv.rounding import MISSING, count, estimate, exact, interval, number, probability, share, width
 
@@ -59,7 +59,7 @@ def _counts(record: Mapping[str, Any]) -> Cell | str:
         listed = [
             f"{estimand(str(name)).symbol} {share(part.get('k'), part.get('n'))}"
             if isinstance(part, Mapping) and isinstance(part.get("n"), int)
-            else f"{clean(name)} {said(part)}"
+            else f"{spaced(str(name))} {number(part) if isinstance(part, float) else said(part)}"
             for name, part in parts.items()
         ]
         return Cell("; ".join(listed), note=unit) if listed else Cell(MISSING, "missing")

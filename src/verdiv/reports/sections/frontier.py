@@ -8,6 +8,7 @@ from typing import Any
 from verdiv.reports.blocks import Block, Cell, Column, Facts, Figure, Paragraph, Row, Subsection, Table, clean
 from verdiv.reports.figures.breakeven import break_even_panel, budgets, most_probable
 from verdiv.reports.figures.frontier import BreakEvenMark, frontier_legend, frontier_panel
+from verdiv.reports.sections.records import said
 from verdiv.rounding import MISSING, count, estimate, exact, probability
 
 __all__ = ["break_even_part", "ceiling", "frontier_figure", "frontier_part"]
@@ -38,7 +39,7 @@ def _mark(document: Mapping[str, Any]) -> BreakEvenMark | None:
     best = most_probable((document.get("break_even") or {}).get("B_star") or {})
     if best is None or best[0] == "none":
         return None
-    return BreakEvenMark("A3", int(best[0]), f"B* = {best[0]}")
+    return BreakEvenMark("A3", int(best[0]), f"B* = {best[0]}, p {probability(best[1])}")
 
 
 def _band(side: Mapping[str, Any] | None, key: str) -> Cell | str:
@@ -155,6 +156,8 @@ def break_even_part(document: Mapping[str, Any]) -> Subsection:
         )
     )
     facts: list[tuple[str, Cell | str]] = list(_regime(result))
+    if result.get("registered") is not None:
+        facts.append(("Registered break-even budget", said(result["registered"])))
     dividend = result.get("D_c")
     if isinstance(dividend, Mapping):
         shown = estimate(dividend.get("mean"), dividend.get("low"), dividend.get("high"))

@@ -23,7 +23,7 @@ from verdiv.rounding import MISSING, count
 
 __all__ = ["happened_section"]
 
-FLOW = ("planned", "attempted", "errored", "retried", "unscored", "copies", "excluded", "analysed")
+FLOW = ("planned", "initial", "attempted", "errored", "retried", "unscored", "copies", "excluded", "analysed")
 """Steps of the flow that are printed where a document holds them."""
 
 
@@ -110,8 +110,15 @@ def happened_section(document: Mapping[str, Any]) -> Section:
                 notes=("A check that could not run never counts as passed.",),
             )
         )
+    excluded = table_of(
+        "exclusions",
+        "Excluded by the registered rules",
+        document.get("exclusions"),
+        first=("rule", "draws", "tasks"),
+        empty="nothing was excluded",
+    )
     blocks: tuple[Block, ...] = (
-        Subsection("flow-part", "Flow", (_flow(document),)),
+        Subsection("flow-part", "Flow", (_flow(document), excluded)),
         Subsection("deviations", "Deviations", (declared, undeclared, reverse)),
         Subsection("findings-part", "Findings", (_findings(document),)),
         Subsection("audit", "Audit", tuple(audited)),

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from verdiv.reports.blocks import Block, Bullets, Cell, Code, Facts, Section, Subsection, clean
-from verdiv.reports.sections.records import said, table_of, text_of
+from verdiv.reports.sections.records import moment, said, table_of, text_of
 from verdiv.rounding import count
 
 __all__ = ["identity_section"]
@@ -43,12 +43,15 @@ def identity_section(document: Mapping[str, Any]) -> Section:
         ("Authors", text_of(plan.get("authors"), absent)),
         ("Standing of the plan", Cell(STATUS[plan["status"]], "bad" if plan["status"] == "broken" else "")),
         ("Digest of the plan", said(plan.get("digest"), absent)),
-        ("Locked at", said(plan.get("locked_at"), "never" if plan["status"] != "locked" else "not recorded")),
+        (
+            "Locked at",
+            moment(plan.get("locked_at"), "never" if plan["status"] != "locked" else "not recorded"),
+        ),
         (
             "Strength of the lock",
             said(plan.get("strength"), "none" if plan["status"] != "locked" else "not recorded"),
         ),
-        ("First draw at", said(plan.get("first_draw_at"), "not recorded")),
+        ("First draw at", moment(plan.get("first_draw_at"), "not recorded")),
         ("Order of lock and data", said(plan.get("order"), "not established")),
         ("What had been seen before", text_of(plan.get("seen_before"), absent)),
         ("Gate", GATES.get(str(gate), said(gate, "not recorded"))),

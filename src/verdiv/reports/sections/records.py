@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from verdiv.reports.blocks import (
@@ -18,9 +19,10 @@ from verdiv.reports.blocks import (
     clean,
     slug,
 )
+from verdiv.reports.words import VERDICTS, verdict_cell
 from verdiv.rounding import MISSING, count, exact, number
 
-__all__ = ["interval_words", "said", "spaced", "table_of", "text_of", "titled", "tree"]
+__all__ = ["interval_words", "moment", "said", "spaced", "table_of", "text_of", "titled", "tree"]
 
 MAX_COLUMNS = 14
 """Columns of a table made of free records; further keys are gathered in the last one."""
@@ -40,6 +42,24 @@ def spaced(name: str) -> str:
     'tasks by family'
     """
     return " ".join(clean(name).replace("_", " ").split())
+
+
+def moment(value: object, otherwise: str = MISSING) -> str:
+    """Write an ISO 8601 time to the second, in its own offset; any other text as it stands.
+
+    Examples
+    --------
+    >>> moment("2026-03-02T08:00:00.25+00:00"), moment("2026-03-02T08:00:00+09:00"), moment("soon"), moment(None)
+    ('2026-03-02 08:00:00 UTC', '2026-03-02 08:00:00+09:00', 'soon', 'n/a')
+    """
+    text = said(value, otherwise)
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        return text
+    if found.tzinfo is None:
+        return text
+    return found.isoformat(" ", "seconds").replace("+00:00", " UTC")
 
 
 def titled(name: str) -> str:
@@ -99,12 +119,15 @@ def interval_words(record: Mapping[str, Any] | None) -> str:
     --------
     >>> interval_words({"kind": "eti", "probability": 0.95}), interval_words(None)
     ('equal-tailed 95 % interval', 'interval')
+    >>> interval_words({"kind": "eti (t reference)", "probability": 0.95})
+    'equal-tailed (t reference) 95 % interval'
     """
     if record is None:
         return "interval"
     kind = str(record.get("kind") or "")
     level = record.get("probability")
-    words = [INTERVAL_KINDS.get(kind, clean(kind))] if kind else []
+    first, _, rest = kind.partition(" ")
+    words = [f"{INTERVAL_KINDS.get(first, clean(first))} {clean(rest)}".strip()] if kind else []
     words += [f"{exact(round(level * 100, 10))} %"] if level is not None else []
     return " ".join([*words, "interval"])
 
@@ -112,6 +135,8 @@ def interval_words(record: Mapping[str, Any] | None) -> str:
 def _cell(value: object) -> Cell | str:
     if value is None or value == "":
         return Cell(MISSING, "missing")
+    if isinstance(value, str) and value in VERDICTS:
+        return verdict_cell(value)
     if isinstance(value, float):
         return exact(value) if value == round(value, 4) else number(value)
     return text_of(value)

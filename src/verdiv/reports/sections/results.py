@@ -49,7 +49,7 @@ def _bill(document: Mapping[str, Any]) -> Subsection:
         draws = [row.get("draws") for row in ledger["rows"]]
         drawn = count(sum(draws)) if None not in draws else Cell(MISSING, "missing")
         total, per_task = _value(ledger.get("total_units")), _value(ledger.get("units_per_task"))
-        rows.append((Cell("all"), drawn, total, per_task, Cell("")))
+        rows.append((Cell("all"), drawn, total, per_task, _value(ledger.get("registered_units_per_task"))))
     table = Table(
         "ledger",
         "The bill by arm, in units of one small draw",
@@ -70,6 +70,8 @@ def _bill(document: Mapping[str, Any]) -> Subsection:
         (
             ("Declared upper bound, units a task", "none declared" if bound is None else exact(bound)),
             ("Within the bound", words[within] if bound is not None else Cell(MISSING, "missing")),
+            ("Dearest task and replicate, units", _value(ledger.get("worst_cell_units"))),
+            ("Tasks and replicates", count(ledger.get("cells"))),
             ("In money", usd(money) if money is not None else Cell("no price was registered", "missing")),
         )
     )
@@ -103,6 +105,12 @@ def _seeds(document: Mapping[str, Any]) -> Subsection:
     return Subsection("seeds", "Per-seed values", (table,))
 
 
+def _arm_at_budget(key: str) -> str:
+    """Write ``A3@2`` as an arm at a budget."""
+    arm, at, budget = key.rpartition("@")
+    return f"{clean(arm)} at budget {clean(budget)}" if at and budget.isdigit() else clean(key)
+
+
 def _floors(document: Mapping[str, Any]) -> Subsection:
     floors = document["floors"]
     flips: list[Row] = []
@@ -110,20 +118,21 @@ def _floors(document: Mapping[str, Any]) -> Subsection:
         known = item or {}
         flips.append(
             (
-                clean(arm),
+                _arm_at_budget(arm),
                 estimate(known.get("mean"), known.get("low"), known.get("high")),
                 _value(known.get("flips")),
                 _value(known.get("pairs")),
                 count(known.get("tasks")),
             )
         )
+    replicated = any(row.get("replicates") is not None for row in floors.get("contrasts") or ())
     contrasts = tuple(
         (
             clean(row["rule"]),
-            f"{said(row.get('arm_a'))} against {said(row.get('arm_b'))}",
+            said(row.get("component") or f"{said(row.get('arm_a'))} against {said(row.get('arm_b'))}"),
             width(row.get("floor")),
             count(row.get("tasks")),
-            _value(row.get("replicates")),
+            *((_value(row.get("replicates")),) if replicated else ()),
         )
         for row in floors.get("contrasts") or ()
     )
@@ -152,7 +161,7 @@ def _floors(document: Mapping[str, Any]) -> Subsection:
                     Column("Contrast"),
                     Column("Floor", numeric=True),
                     Column("Tasks", numeric=True),
-                    Column("Replicates", numeric=True),
+                    *((Column("Replicates", numeric=True),) if replicated else ()),
                 ),
                 contrasts,
                 empty="no floor could be computed",

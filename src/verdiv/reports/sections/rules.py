@@ -56,6 +56,7 @@ def _facts(outcome: Mapping[str, Any]) -> Facts:
     pairs: list[tuple[str, Cell | str]] = [
         ("Target", target),
         ("Statistic", said(outcome.get("statistic"))),
+        *([("Component shown", said(outcome["component"]))] if outcome.get("component") else []),
         ("Estimate", number(value, _half(low, high)) if value is not None else Cell(MISSING, "missing")),
         (
             interval_words(ends or None).capitalize(),
@@ -67,23 +68,32 @@ def _facts(outcome: Mapping[str, Any]) -> Facts:
         ("P(claim)", _probability(outcome.get("probability_claim"), gamma)),
         ("Largest one-sided exceedance", _probability(outcome.get("exceedance"), threshold)),
         ("γ, needed to support", _exact(gamma)),
-        ("Exceedance needed to falsify", _exact(None if threshold is None else round(threshold, 6))),
+        ("Exceedance needed to falsify", _exact(None if threshold is None else round(threshold, 4))),
         ("Severity", _probability(outcome.get("severity"))),
         ("Tasks needed to decide", "n/a" if decide is None else exact(float(round(decide)))),
     ]
     return Facts(tuple(pairs))
 
 
+def _component_name(item: Mapping[str, Any]) -> str:
+    return clean(item.get("label") or item["id"])
+
+
+def _part_note(part: Mapping[str, Any]) -> str:
+    """Return a part's reason, or the joint probability of its components where there is no reason."""
+    joint = part.get("probability_claim")
+    return said(part.get("reason"), "" if joint is None else f"P(part) {probability(joint)}")
+
+
 def _part_rows(outcome: Mapping[str, Any]) -> Iterator[Row]:
     for part in outcome["parts"]:
         components = part.get("components") or ()
-        reason = said(part.get("reason"), "")
         if not components:
             dash = Cell(MISSING, "missing")
             claim = said(part.get("claim"))
             yield (
                 clean(part["id"]),
-                verdict_cell(part["verdict"], reason),
+                verdict_cell(part["verdict"], _part_note(part)),
                 claim,
                 dash,
                 dash,
@@ -101,11 +111,11 @@ def _part_rows(outcome: Mapping[str, Any]) -> Iterator[Row]:
             ]
             floor = item.get("floor")
             yield (
-                Cell(clean(part["id"]), note=clean(item["id"])),
-                verdict_cell(part["verdict"], reason if index == 0 else ""),
+                Cell(clean(part["id"]), note=_component_name(item)),
+                verdict_cell(part["verdict"], _part_note(part) if index == 0 else ""),
                 Cell(
                     claim_words(item.get("claim_low"), item.get("claim_high")),
-                    note=said(part.get("claim"), ""),
+                    note=said(part.get("claim"), "") if index == 0 else "",
                 ),
                 estimate(item.get("estimate"), item.get("low"), item.get("high")),
                 _exact(item.get("n")),
@@ -145,7 +155,7 @@ def _rule(rule: str, outcome: Mapping[str, Any]) -> Subsection:
         blocks.append(Paragraph(clean(sentence)))
     elif not reason:
         blocks.append(Paragraph(f"The claim is {VERDICTS[outcome['verdict']].word}."))
-    if reason:
+    if reason and str(reason) not in str(sentence or ""):
         blocks.append(Paragraph(f"Reason: {clean(reason)}"))
     missing = outcome.get("missing") or ()
     if missing:
@@ -167,7 +177,7 @@ def _forest_rows(document: Mapping[str, Any]) -> Iterator[tuple[Panel, Row]]:
                 identifier = f"forest-{rule}-{order}-{place}"
                 filled = {"estimate": None, "low": None, "high": None, **item}
                 row: Row = (
-                    Cell(f"{rule} {clean(part['id'])}", note=clean(item["id"])),
+                    Cell(f"{rule} {clean(part['id'])}", note=_component_name(item)),
                     verdict_cell(part["verdict"]),
                     estimate(filled["estimate"], filled["low"], filled["high"]),
                     claim_words(item.get("claim_low"), item.get("claim_high")),

@@ -19,7 +19,7 @@ from verdiv.reports.blocks import (
     Tone,
     clean,
 )
-from verdiv.reports.figures.breakeven import most_probable
+from verdiv.reports.figures.breakeven import budgets, most_probable
 from verdiv.reports.figures.svg import shortened
 from verdiv.reports.sections.frontier import frontier_figure
 from verdiv.reports.words import RULES, SEVERITIES, verdict_cell
@@ -29,6 +29,9 @@ __all__ = ["break_even_headline", "serious_findings", "standing", "summary_secti
 
 WORST = 3
 """Findings on the first screen."""
+
+DECIDED = 0.5
+"""Least probability with which one budget is named as the break-even."""
 
 REASON_LENGTH = 120
 """Characters of a reason on the first screen; the rule's own section holds it in full."""
@@ -96,6 +99,10 @@ def _point(document: Mapping[str, Any], arm: str, budget: int) -> Mapping[str, A
     return next(points, None)
 
 
+def _sentence(result: Mapping[str, Any]) -> tuple[str, ...]:
+    return (clean(result["sentence"]),) if result.get("sentence") else ()
+
+
 def break_even_headline(document: Mapping[str, Any]) -> Headline:
     """Return B* with its probability, and what it costs beside the teacher."""
     result = document.get("break_even") or {}
@@ -106,6 +113,10 @@ def break_even_headline(document: Mapping[str, Any]) -> Headline:
         return Headline("Break-even budget B*", "not estimable", (why,), "missing")
     budget, p = best
     details = []
+    if p < DECIDED:
+        shares = "; ".join(f"{name}: {probability(q)}" for name, q in budgets(result["B_star"]) if q > 0)
+        details.append(f"no budget has half the probability: {shares}")
+        return Headline("Break-even budget B*", "B* undecided", (*details, *_sentence(result)))
     if budget == "none":
         value = "no break-even"
         limit = result.get("B_max")
@@ -121,9 +132,7 @@ def break_even_headline(document: Mapping[str, Any]) -> Headline:
                 f"quality {number(here.get('quality'))} for {number(here.get('bill'))} small draws a task; "
                 f"teacher {number(teacher.get('quality'))} for {number(teacher.get('bill'))}"
             )
-    if result.get("sentence"):
-        details.append(clean(result["sentence"]))
-    return Headline("Break-even budget B*", value, tuple(details))
+    return Headline("Break-even budget B*", value, (*details, *_sentence(result)))
 
 
 def _bill(document: Mapping[str, Any]) -> Headline:

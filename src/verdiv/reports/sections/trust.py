@@ -44,12 +44,16 @@ def _fit(diagnostics: Mapping[str, Any]) -> Subsection:
             ("Smallest bulk ESS (at least 400)", _rounded(diagnostics.get("ess_bulk_min"))),
             ("Smallest tail ESS (at least 400)", _rounded(diagnostics.get("ess_tail_min"))),
             ("Divergences (none allowed)", count(diagnostics.get("divergences"))),
+            ("Grid's own error (in posterior sd)", number(diagnostics.get("grid_error_in_sd"))),
         )
     )
     reasons = diagnostics.get("reasons") or ()
     blocks.append(facts)
     if reasons:
         blocks.append(Bullets(tuple(clean(reason) for reason in reasons)))
+    warnings = diagnostics.get("warnings") or ()
+    if warnings:
+        blocks.append(Bullets(tuple(f"warning: {clean(warning)}" for warning in warnings)))
     rows: tuple[Row, ...] = tuple(
         (
             clean(stage["stage"]),
@@ -186,8 +190,21 @@ def trust_section(document: Mapping[str, Any]) -> Section:
                         "prior-sensitivity",
                         "Estimates and verdicts under other priors",
                         diagnostics.get("prior_sensitivity"),
-                        first=("stage", "id", "prior"),
+                        first=("stage", "id", "change", "prior"),
                         empty="not computed",
+                    ),
+                ),
+            ),
+            Subsection(
+                "icc-part",
+                "Correlation within tasks",
+                (
+                    table_of(
+                        "icc",
+                        "Within-task correlation of the binary blocks",
+                        diagnostics.get("icc"),
+                        first=("block", "mean", "sd", "prior_sd", "estimable", "reason"),
+                        empty="not estimated",
                     ),
                 ),
             ),
@@ -214,7 +231,7 @@ def trust_section(document: Mapping[str, Any]) -> Section:
                 table_of(
                     "sensitivity-table",
                     "Verdicts under another margin, exclusion or prior",
-                    document.get("verdict_sensitivity"),
+                    document.get("sensitivity"),
                     first=("rule", "change", "verdict", "probability_claim"),
                     empty="not computed",
                 ),
