@@ -54,6 +54,12 @@ def _month(name: str) -> int | None:
     return found[0] if len(found) == 1 else None
 
 
+def _ordinal(number: int) -> str:
+    """Spell a day of the month: 1st, 2nd, 3rd, 4th."""
+    last = 0 if 10 < number < 14 else number % 10
+    return f"{number}{ {1: 'st', 2: 'nd', 3: 'rd'}.get(last, 'th') }"
+
+
 def _workday(start: datetime.date, count: int) -> datetime.date:
     """Count Monday-to-Friday days after a date."""
     day = start
@@ -66,12 +72,12 @@ def _workday(start: datetime.date, count: int) -> datetime.date:
 class Dates(JsonCallFamily):
     """Scheduling by a date asked in words; the call's date must be the one strict ISO date.
 
-    The static verifier checks the spelling (structural), then that the date exists, lies on the asked side
-    of the request's date, within its window, and on the weekday where one is named (semantic). An
-    off-by-one date passes it silently.
+    The static verifier checks the spelling (structural), then that the date exists and lies in the named
+    year, or on the asked side of the request's date, within its window and on the weekday where one is
+    named (semantic). An off-by-one date passes it silently.
     """
 
-    name = "dates"
+    name = "date"
     levels: Sequence[int] = (1, 2, 3, 4, 5)
     instructions = (
         "You write tool calls. Tool schedule(date): date is a string YYYY-MM-DD. "
@@ -87,8 +93,8 @@ class Dates(JsonCallFamily):
         rng
             Source of randomness.
         difficulty
-            1: a few days later, same month; 2: days across a month's end, either side; 3: the next named
-            weekday; 4: weeks, either side; 5: working days.
+            1: a date spelled month first; 2: day first, with its weekday; 3: a few days later, same month;
+            4: the next named weekday; 5: days, weeks or working days across months, either side.
         task_id
             Identifier of the task.
 
@@ -98,40 +104,52 @@ class Dates(JsonCallFamily):
             The answer's date is not in the prompt.
         """
         start = FIRST + datetime.timedelta(days=rng.randrange(SPAN))
-        if difficulty == 1:
-            start = start.replace(day=rng.randrange(1, 20))
-        words, day, facts = self._draw(rng, difficulty, start)
-        facts |= {"from": start.isoformat(), "later": day > start}
+        if difficulty <= 2:
+            words, day = self._spelled(difficulty, start), start
+            facts: dict[str, Any] = {"year": start.year}
+        else:
+            if difficulty == 3:
+                start = start.replace(day=rng.randrange(1, 20))
+            words, day, facts = self._reckoned(rng, difficulty, start)
+            facts |= {"from": start.isoformat(), "later": day > start}
         public = PublicTask(task_id, self.name, difficulty, words, TOOL, SCHEMA, facts)
         return Task(public, {"date": day.isoformat()})
 
     @staticmethod
-    def _draw(
+    def _spelled(difficulty: int, day: datetime.date) -> str:
+        """Word a request that names its date in words."""
+        month = MONTHS[day.month - 1]
+        if difficulty == 1:
+            return f"Book a room for {month} {day.day}, {day.year}."
+        return f"Book a room for {WEEKDAYS[day.weekday()]}, the {_ordinal(day.day)} of {month} {day.year}."
+
+    @staticmethod
+    def _reckoned(
         rng: random.Random, difficulty: int, start: datetime.date
     ) -> tuple[str, datetime.date, dict[str, Any]]:
-        """Word a request, its date and what else can be read off it."""
+        """Word a request whose date must be reckoned, with the date and what else can be read off it."""
         one_day = datetime.timedelta(days=1)
-        if difficulty == 1:
+        weekday_of_start = WEEKDAYS[start.weekday()]
+        if difficulty == 3:
             count = rng.randrange(1, 8)
             unit = "day" if count == 1 else "days"
             return f"Book a room {count} {unit} after {start}.", start + count * one_day, {}
-        if difficulty == 2:
-            count, later = rng.randrange(10, 60), rng.randrange(2)
-            side = "after" if later else "before"
-            return f"Book a room {count} days {side} {start}.", start + (count if later else -count) * one_day, {}
-        if difficulty == 3:
+        if difficulty == 4:
             weekday = rng.randrange(7)
             ahead = (weekday - start.weekday() - 1) % 7 + 1
-            words = f"Book a room on the first {WEEKDAYS[weekday]} after {start}, a {WEEKDAYS[start.weekday()]}."
+            words = f"Book a room on the first {WEEKDAYS[weekday]} after {start}, a {weekday_of_start}."
             return words, start + ahead * one_day, {"weekday": weekday}
-        if difficulty == 4:
-            count, later = rng.randrange(2, 9), rng.randrange(2)
-            side = "after" if later else "before"
-            day = start + (7 * count if later else -7 * count) * one_day
-            return f"Book a room {count} weeks {side} {start}.", day, {}
+        kind, later = rng.randrange(3), rng.randrange(2)
+        side, sign = ("after", 1) if later else ("before", -1)
+        if kind == 0:
+            count = rng.randrange(10, 60)
+            return f"Book a room {count} days {side} {start}.", start + sign * count * one_day, {}
+        if kind == 1:
+            count = rng.randrange(2, 9)
+            return f"Book a room {count} weeks {side} {start}.", start + sign * 7 * count * one_day, {}
         count = rng.randrange(3, 16)
         words = (
-            f"Book a room {count} working days after {start}, a {WEEKDAYS[start.weekday()]} "
+            f"Book a room {count} working days after {start}, a {weekday_of_start} "
             "(Saturdays and Sundays do not count)."
         )
         return words, _workday(start, count), {"workday": True}
@@ -143,11 +161,14 @@ class Dates(JsonCallFamily):
         return None
 
     def meaning(self, arguments: Mapping[str, Any], public: PublicTask) -> Refusal | None:
-        """Check that the date exists, and side, window and weekday."""
-        facts = public.facts
-        day, start = _parsed(arguments["date"]), datetime.date.fromisoformat(facts["from"])
+        """Check that the date exists, and year or side, window and weekday."""
+        facts, day = public.facts, _parsed(arguments["date"])
         if day is None:
             return Refusal("no-such-date", "The calendar has no such date.")
+        if "year" in facts:
+            year = facts["year"]
+            return None if day.year == year else Refusal("year", f"The date does not lie in {year}.")
+        start = datetime.date.fromisoformat(facts["from"])
         if day == start or (day > start) != facts["later"]:
             side = "after" if facts["later"] else "before"
             return Refusal("wrong-side", f"The date does not lie {side} {start}.")
@@ -171,7 +192,9 @@ class Dates(JsonCallFamily):
                 named = pattern.search(body)
                 number = _month(named.group(at[0] + 1)) if named else None
                 if named and number:
-                    return {"date": f"{int(named.group(3)):04d}-{number:02d}-{int(named.group(at[1] + 1)):02d}"}
+                    return {
+                        "date": f"{int(named.group(3)):04d}-{number:02d}-{int(named.group(at[1] + 1)):02d}"
+                    }
         return None
 
     def normal(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -49,7 +49,7 @@ class Filters(JsonCallFamily):
     order, none twice, not all and not none (semantic). A missing or an extra item passes it silently.
     """
 
-    name = "filters"
+    name = "filter"
     levels: Sequence[int] = (1, 2, 3, 4, 5)
     instructions = (
         "You write tool calls. Tool select(items): items is the JSON list of the items to keep, in order. "
@@ -65,8 +65,8 @@ class Filters(JsonCallFamily):
         rng
             Source of randomness.
         difficulty
-            1: four numbers against a threshold; 2: five numbers, even or odd; 3: five words by first letter
-            or length; 4: seven numbers between two bounds; 5: eight numbers, parity and threshold.
+            1: one named number of three or four left out; 2: four numbers against a threshold; 3: five words by first
+            letter or length; 4: five numbers, even or odd; 5: seven numbers between two bounds.
         task_id
             Identifier of the task.
 
@@ -81,7 +81,7 @@ class Filters(JsonCallFamily):
             if 2 <= len(kept) < len(items) and not _together(kept, items):
                 break
         kind = "string" if isinstance(items[0], str) else "integer"
-        words = f"Keep the {condition}: {', '.join(str(item) for item in items)}."
+        words = f"Keep {condition}: {', '.join(str(item) for item in items)}."
         public = PublicTask(task_id, self.name, difficulty, words, TOOL, _SCHEMAS[kind], {"items": items})
         return Task(public, {"items": kept})
 
@@ -93,29 +93,25 @@ class Filters(JsonCallFamily):
             words = rng.sample(WORDS, 5)
             letter, length = words[rng.randrange(5)][0], rng.randrange(4, 7)
             if pick:
-                return words, f'words that start with "{letter}"', lambda word: bool(word[0] == letter)
-            return words, f"words longer than {length} letters", lambda word: len(word) > length
-        count = {1: 4, 2: 5, 4: 7, 5: 8}[difficulty]
-        numbers = rng.sample(range(1, 100), count)
+                return words, f'the words that start with "{letter}"', lambda word: bool(word[0] == letter)
+            return words, f"the words longer than {length} letters", lambda word: len(word) > length
+        numbers = rng.sample(range(1, 100), {1: 3 + pick, 2: 4, 4: 5, 5: 7}[difficulty])
         bound = rng.randrange(10, 80)
         if difficulty == 1:
-            if pick:
-                return numbers, f"numbers greater than {bound}", lambda number: bool(number > bound)
-            return numbers, f"numbers less than {bound}", lambda number: bool(number < bound)
-        parity = "even" if pick else "odd"
+            out = numbers[1 + rng.randrange(1 + pick)]
+            return numbers, f"all but {out}", lambda number: bool(number != out)
         if difficulty == 2:
-            return numbers, f"{parity} numbers", lambda number: bool(number % 2 != pick)
+            if pick:
+                return numbers, f"the numbers greater than {bound}", lambda number: bool(number > bound)
+            return numbers, f"the numbers less than {bound}", lambda number: bool(number < bound)
         if difficulty == 4:
-            high = bound + rng.randrange(10, 40)
-            return (
-                numbers,
-                f"numbers greater than {bound} and less than {high}",
-                lambda number: bool(bound < number < high),
-            )
+            parity = "even" if pick else "odd"
+            return numbers, f"the {parity} numbers", lambda number: bool(number % 2 != pick)
+        high = bound + rng.randrange(10, 40)
         return (
             numbers,
-            f"{parity} numbers greater than {bound}",
-            lambda number: bool(number % 2 != pick and number > bound),
+            f"the numbers greater than {bound} and less than {high}",
+            lambda number: bool(bound < number < high),
         )
 
     def structure(self, arguments: Mapping[str, Any], public: PublicTask) -> Refusal | None:

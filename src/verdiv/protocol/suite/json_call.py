@@ -174,7 +174,5 @@ class JsonCallFamily(ABC):
             Canonical first.
         """
         return [
-            text
-            for arguments in self.variants(task)
-            for text in json_spellings(task.public.tool, arguments)
+            text for arguments in self.variants(task) for text in json_spellings(task.public.tool, arguments)
         ]
