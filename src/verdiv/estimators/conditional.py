@@ -81,7 +81,7 @@ def mode(mu: Floats, tau: Floats, k: Floats, n: Floats, *, tolerance: float = 1e
         sharp = 1.0 + tau * tau * n * rate * (1.0 - rate)
         low, high = np.where(slope > 0, u, low), np.where(slope > 0, high, u)
         step = u + slope / sharp
-        step = np.where((step < low) | (step > high), 0.5 * (low + high), step)
+        step = np.where((step <= low) | (step >= high), 0.5 * (low + high), step)
         moved = float(np.max(np.abs(step - u) * np.sqrt(sharp), initial=0.0))
         u = step
         if moved < tolerance:
@@ -102,16 +102,17 @@ def _ends(
 ) -> tuple[Floats, Floats, Floats]:
     """Return the height at the mode and points on both sides where h has fallen by DROP or a little more.
 
-    A tangent of a concave function lies above it, so each Newton step from outside stays outside.
+    A tangent of a concave function lies above it, so each Newton step from outside stays outside. The curvature
+    is at least 1 everywhere, so the drop is never farther from the mode than sqrt(2 DROP).
     """
     top = _height(u, mu, tau, k, n)[0]
-    reach = np.sqrt(2.0 * DROP / sharp)
+    reach, farthest = np.sqrt(2.0 * DROP / sharp), np.sqrt(2.0 * DROP)
     found = []
     for side in (-1.0, 1.0):
         end = u + side * reach
         for _ in range(5):
             height, slope = _height(end, mu, tau, k, n)
-            end = end - (height - top + DROP) / slope
+            end = np.clip(end - (height - top + DROP) / slope, u - farthest, u + farthest)
         found.append(end)
     return top, found[0], found[1]
 

@@ -16,15 +16,14 @@ from __future__ import annotations
 
 import zlib
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
 import numpy.typing as npt
-from scipy.interpolate import CubicSpline
 
 from verdiv.estimators.conditional import DROP, Conditional, integrate, sample, softplus_and_rate
 from verdiv.estimators.posterior import StagePosterior
 from verdiv.estimators.priors import Priors
+from verdiv.estimators.spline import interpolate, spline_matrix
 from verdiv.estimators.summary import StageSummary
 
 __all__ = ["TOLERANCE", "fit_grid"]
@@ -33,6 +32,9 @@ Floats = npt.NDArray[np.float64]
 
 TOLERANCE = 0.01
 """Largest accepted error of a mean or standard deviation, in posterior standard deviations."""
+
+SPAN = (2.0 * DROP) ** 0.5
+"""Standard deviations within which a normal density falls by DROP."""
 
 NODES = (13, 21, 21)
 """Nodes in v, mu and u of the first pass; all odd, doubled in the directions that miss the tolerance."""
@@ -155,7 +157,7 @@ def _peak(problem: _Problem, tau: Floats) -> tuple[Floats, Floats, Floats]:
         _, slope, curve = _marginal(problem, mu, tau)
         low, high = np.where(slope > 0, mu, low), np.where(slope > 0, high, mu)
         step = mu - slope / curve
-        step = np.where((step < low) | (step > high), 0.5 * (low + high), step)
+        step = np.where((step <= low) | (step >= high), 0.5 * (low + high), step)
         moved = float(np.max(np.abs(step - mu) * np.sqrt(-curve)))
         mu = step
         if moved < 0.05:
@@ -165,17 +167,27 @@ def _peak(problem: _Problem, tau: Floats) -> tuple[Floats, Floats, Floats]:
 
 
 def _mu_ends(problem: _Problem, tau: Floats) -> tuple[Floats, Floats]:
-    """Points left and right of the mode of mu where its density has fallen by DROP or a little more."""
+    """Points left and right of the mode of mu where its density has fallen by DROP or a little more.
+
+    No farther than the prior alone lets them be: sqrt(2 DROP) of its standard deviations, or twice DROP logits
+    where the prior has exponential tails of slope 1.
+    """
     mu, height, curve = _peak(problem, tau)
-    reach = np.sqrt(2.0 * DROP / -curve)
-    ends = np.stack([mu - reach, mu + reach], axis=-1)
+    farthest = np.full_like(problem.scale, 2.0 * DROP) if problem.uniform else problem.scale * SPAN
+    reach = np.minimum(SPAN / np.sqrt(-curve), farthest[:, None])
     side = np.array([-1.0, 1.0])
-    for _ in range(4):
-        level, slope, _ = _marginal(problem, ends, tau[..., None])
+    away = np.stack([reach, reach], axis=-1)
+    for _ in range(8):
+        level, slope, _ = _marginal(problem, mu[..., None] + side * away, tau[..., None])
         downhill = slope * side < 0
-        step = (level - height[..., None] + DROP) / np.where(downhill, slope, 1.0)
-        ends = np.where(downhill, ends - step, ends + side * reach[..., None])
-    return ends[..., 0], ends[..., 1]
+        step = (level - height[..., None] + DROP) / np.where(downhill, slope * side, 1.0)
+        new = np.where(downhill, np.clip(away - step, 0.2 * away, 3.0 * away), 2.0 * away)
+        new = np.minimum(new, farthest[:, None, None])
+        moved = float(np.max(np.abs(new - away) / new))
+        away = new
+        if moved < 0.03:
+            break
+    return mu - away[..., 0], mu + away[..., 1]
 
 
 def _log_prior_v(problem: _Problem, v: Floats) -> tuple[Floats, Floats]:
@@ -264,14 +276,9 @@ def _sd(cov: Floats) -> Floats:
     return np.sqrt(np.maximum(np.diagonal(cov, axis1=1, axis2=2), 1e-300))
 
 
-@cache
 def _upsampling(count: int) -> Floats:
     """Matrix of the cubic spline that carries values on nodes to the middles of FINE times as many cells."""
-    if count == 1:
-        return np.ones((1, 1))
-    cells = FINE * (count - 1)
-    middles = (np.arange(cells) + 0.5) / cells * (count - 1)
-    return np.asarray(CubicSpline(np.arange(count), np.eye(count))(middles), dtype=np.float64)
+    return np.ones((1, 1)) if count == 1 else spline_matrix(count, FINE)
 
 
 def _draw(
@@ -287,7 +294,7 @@ def _draw(
     if nodes.size > 1:
         at = (row_v + rng.random(draws)) / density.shape[0] * (nodes.size - 1)
         v = np.interp(at, nodes, mesh.v[row])
-        low, high = (CubicSpline(nodes, ends[row])(at) for ends in (mesh.low, mesh.high))
+        low, high = (interpolate(ends[row], at) for ends in (mesh.low, mesh.high))
     else:
         v, low, high = np.zeros(draws), mesh.low[row, 0], mesh.high[row, 0]
     mu = low + (high - low) * (row_mu + rng.random(draws)) / density.shape[1]

@@ -205,9 +205,7 @@ def _sample(
         fault = Fault("sampler", "a fit that starts", str(error), "check the counts and the priors")
         raise FitFailed("NUTS gave up.", [fault]) from error
     stats = stack.arrays(trace, "sample_stats")
-    kept = {
-        name: stats[name] for name in ("diverging", "depth", "n_steps", "energy", "logp") if name in stats
-    }
+    kept = {name: value for name, value in stats.items() if name in KEPT_STATISTICS}
     return stack.arrays(trace, "posterior"), kept
 
 
