@@ -65,7 +65,7 @@ def coverage_worlds() -> dict[str, World]:
 RULE_WORLDS = {
     "P1": ("null", "null+sticky"),
     "P2": ("null", "null+no-headroom"),
-    "P3": ("null", "null+teacher-ahead"),
+    "P3": ("worked", "null", "null+teacher-ahead"),
     "P4": ("null", "null+blind-retries"),
     "P5": ("null", "null+collapse"),
     "P6": ("null", "null+burst"),
