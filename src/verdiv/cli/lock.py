@@ -1,0 +1,52 @@
+"""``verdiv lock``: fix a plan before its run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from verdiv.cli import options
+
+__all__ = ["app"]
+
+app = options.command()
+
+EXAMPLES = """\b
+Examples:
+  verdiv lock preregistration.toml
+  verdiv lock preregistration.toml --file prompts.json --file runner.py
+  verdiv lock verifiers-dividend -o preregistration.lock.json
+
+A plan is locked once. The lock's time is this machine's clock, which proves nothing by itself: commit the
+lock, publish it, sign it, or have its digest timestamped; verdiv verify says what it is worth."""
+
+
+@app.command(epilog=EXAMPLES)
+def lock(
+    registration: Annotated[
+        str, typer.Argument(metavar="REGISTRATION", help="Registration: a file, or a shipped name.")
+    ],
+    out: Annotated[
+        Path | None, typer.Option("-o", "--out", help="Lock to write; beside the registration if absent.")
+    ] = None,
+    file: Annotated[
+        list[str] | None,
+        typer.Option("--file", help="Further file to cover, relative to the lock's folder; repeatable."),
+    ] = None,
+    author: Annotated[
+        str | None, typer.Option("--author", help="Who locks, if not the registration's authors.")
+    ] = None,
+) -> int:
+    """Write the lock of a registration: canonical JSON, digests of every file named, draws and bills."""
+    from verdiv.cli.failures import keep
+    from verdiv.cli.lock_work import lock_lines, source_of
+    from verdiv.preregistration.lock import default_lock_path, lock_plan
+
+    target = default_lock_path(registration) if out is None else out
+    data, name, inside = source_of(registration, target)
+    record = lock_plan(data, name, target, registration=inside, extra=file or (), author=author)
+    keep(f"{target} is complete")
+    typer.echo("\n".join(lock_lines(record, target)))
+    return 0
