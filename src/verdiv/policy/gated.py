@@ -285,7 +285,7 @@ async def _perform_async(step: Step) -> Any:
 
 async def _asked(step: Call) -> Any:
     """Ask a model of either kind."""
-    call = step.model
+    call: Any = step.model
     own = inspect.iscoroutinefunction(call) or inspect.iscoroutinefunction(call.__call__)
     said = call(step.ask) if own else await asyncio.to_thread(call, step.ask)
     return await said if inspect.isawaitable(said) else said
