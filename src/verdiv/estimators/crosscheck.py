@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import betaincinv, ndtri, stdtrit
 
 from verdiv.estimators.observations import FloatArray
 
@@ -61,8 +62,6 @@ def cross_check(
     >>> c.method, round(c.high, 4)
     ('Clopper–Pearson', 0.3085)
     """
-    from statsmodels.stats.proportion import proportion_confint
-
     total, events = float(n.sum()), float(k.sum())
     if total <= 0:
         return None
@@ -72,13 +71,26 @@ def cross_check(
         if robust is None:
             return None
         return CrossCheck("cluster-robust", robust.estimate, robust.low, robust.high, robust)
-    extreme = events in (0.0, total)
-    method = "beta" if extreme else "wilson"
-    low, high = proportion_confint(events, total, alpha=1.0 - level, method=method)
-    name = "Clopper–Pearson" if extreme else "Wilson"
-    low = 0.0 if np.isnan(low) else float(low)
-    high = 1.0 if np.isnan(high) else float(high)
-    return CrossCheck(name, rate, low, high, robust)
+    if events in (0.0, total):
+        low, high = _clopper_pearson(events, total, level)
+        return CrossCheck("Clopper–Pearson", rate, low, high, robust)
+    low, high = _wilson(rate, total, level)
+    return CrossCheck("Wilson", rate, low, high, robust)
+
+
+def _wilson(rate: float, total: float, level: float) -> tuple[float, float]:
+    z = float(ndtri(0.5 + 0.5 * level))
+    shrink = 1.0 + z * z / total
+    centre = (rate + z * z / (2.0 * total)) / shrink
+    half = z / shrink * np.sqrt(rate * (1.0 - rate) / total + z * z / (4.0 * total * total))
+    return float(centre - half), float(centre + half)
+
+
+def _clopper_pearson(events: float, total: float, level: float) -> tuple[float, float]:
+    tail = 0.5 * (1.0 - level)
+    low = float(betaincinv(events, total - events + 1.0, tail)) if events > 0 else 0.0
+    high = float(betaincinv(events + 1.0, total - events, 1.0 - tail)) if events < total else 1.0
+    return low, high
 
 
 def _cluster_robust(n: FloatArray, k: FloatArray, level: float) -> ClusterRobust | None:
@@ -88,8 +100,9 @@ def _cluster_robust(n: FloatArray, k: FloatArray, level: float) -> ClusterRobust
     rate = k[reached] / n[reached]
     if np.ptp(rate) == 0:
         return None
-    import statsmodels.api as sm
-
-    fit = sm.WLS(rate, np.ones((len(rate), 1)), weights=n[reached]).fit(cov_type="HC1", use_t=True)
-    low, high = np.asarray(fit.conf_int(alpha=1.0 - level))[0]
-    return ClusterRobust(float(fit.params[0]), float(low), float(high))
+    weight, total = n[reached], float(n.sum())
+    mean, tasks = float(k.sum()) / total, len(rate)
+    squares = float(np.sum((weight * (rate - mean)) ** 2))
+    error = float(np.sqrt(tasks / (tasks - 1.0) * squares)) / total
+    reach = float(stdtrit(tasks - 1.0, 0.5 + 0.5 * level)) * error
+    return ClusterRobust(mean, mean - reach, mean + reach)

@@ -15,10 +15,10 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from verdiv.estimators import stack
 from verdiv.estimators.grid import fit_grid
 from verdiv.estimators.posterior import IccPosterior, StagePosterior
 from verdiv.estimators.priors import Priors
+from verdiv.estimators.psis import psis_loo
 from verdiv.estimators.rising import count_vector_log_likelihood
 from verdiv.estimators.summary import CountBlock, StageSummary
 from verdiv.estimators.within import fit_independent_grid
@@ -34,9 +34,6 @@ __all__ = [
 ]
 
 Floats = npt.NDArray[np.float64]
-
-LOO_CHAINS = 4
-"""Chains that independent draws are cut into for ArviZ."""
 
 LARGEST_LOO = 20_000_000
 """Cells of a log-likelihood matrix above which draws are thinned."""
@@ -190,13 +187,10 @@ def prior_sensitivity(
     return tuple(found)
 
 
-def _chains(log_likelihood: Floats) -> Floats:
-    """Cut (draws, P) into chains, thinned to a bounded size."""
+def _thinned(log_likelihood: Floats) -> Floats:
+    """Keep so many of the draws that (draws, P) stays within its bound."""
     draws, points = log_likelihood.shape
-    thin = max(1, -(-draws * points // LARGEST_LOO))
-    kept = log_likelihood[::thin]
-    length = kept.shape[0] // LOO_CHAINS
-    return kept[: length * LOO_CHAINS].reshape(LOO_CHAINS, length, points)
+    return log_likelihood[:: max(1, -(-draws * points // LARGEST_LOO))]
 
 
 def compare_blocks(
@@ -210,7 +204,7 @@ def compare_blocks(
     r"""PSIS-LOO of each block with its correlation against none.
 
     One task is left out at a time. Tasks with equal counts have equal terms, so each distinct count vector is
-    one point of ArviZ and enters the sums with its multiplicity w:
+    one point and enters the sums with its multiplicity w:
 
     .. math::
         \Delta = \sum_p w_p (e_p - e'_p), \quad se^2 = T \sum_p \frac{w_p}{T - 1} (e_p - e'_p - \Delta / T)^2
@@ -234,8 +228,8 @@ def compare_blocks(
         if fit is None or block.replicated_tasks < 2:
             continue
         rates = fit_independent_grid(block, families, priors, draws=fit.icc.size, seed=seed)
-        with_icc = stack.loo(_chains(count_vector_log_likelihood(block, fit.m, fit.icc)))
-        without = stack.loo(_chains(count_vector_log_likelihood(block, rates, np.zeros(fit.icc.size))))
+        with_icc = psis_loo(_thinned(count_vector_log_likelihood(block, fit.m, fit.icc)))
+        without = psis_loo(_thinned(count_vector_log_likelihood(block, rates, np.zeros(fit.icc.size))))
         weight, tasks = block.multiplicity, block.tasks
         gap = with_icc.elpd - without.elpd
         difference = float(weight @ gap)

@@ -16,11 +16,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.interpolate import CubicSpline
 
 from verdiv.estimators.posterior import IccPosterior
 from verdiv.estimators.priors import Priors
 from verdiv.estimators.rising import RisingTerms, rising_terms
+from verdiv.estimators.spline import middles, spline_matrix
 from verdiv.estimators.summary import CountBlock
 
 __all__ = ["MIN_REPLICATED_TASKS", "estimability", "fit_icc_grid", "fit_independent_grid"]
@@ -106,19 +106,13 @@ def _icc_mesh(terms: RisingTerms, priors: Priors, name: str) -> tuple[Floats, Fl
     return w, density, rates
 
 
-def _fine(nodes: Floats) -> tuple[Floats, Floats]:
-    """Positions, in nodes, of the middles of FINE cells a node, and the values of a spline there."""
-    count = nodes.shape[-1]
-    middles = (np.arange(FINE * (count - 1)) + 0.5) / FINE
-    return middles, np.asarray(CubicSpline(np.arange(count), nodes, axis=-1)(middles))
-
-
 def _draw_cells(log_density: Floats, draws: int, rng: np.random.Generator) -> Floats:
     """Draw positions, in nodes, from one density given on nodes."""
-    middles, density = _fine(log_density)
+    count = log_density.size
+    place, density = middles(count, FINE), spline_matrix(count, FINE) @ log_density
     edges = np.cumsum(np.exp(density - density.max()))
-    cell = np.minimum(np.searchsorted(edges, rng.random(draws) * edges[-1], side="right"), middles.size - 1)
-    return np.asarray(middles[cell] + (rng.random(draws) - 0.5) / FINE, dtype=np.float64)
+    cell = np.minimum(np.searchsorted(edges, rng.random(draws) * edges[-1], side="right"), place.size - 1)
+    return np.asarray(place[cell] + (rng.random(draws) - 0.5) / FINE, dtype=np.float64)
 
 
 def _draw_rates(rates: _Rates, node: npt.NDArray[np.int64], rng: np.random.Generator) -> Floats:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+from scipy.special import betainc, betaincinv
 
 from verdiv.estimators.observations import KINDS, FloatArray, observation_groups
 from verdiv.falsification.decision import Component, Part
@@ -69,8 +69,8 @@ def _flatness(e: Evidence) -> Part:
         return Part("a", claim, settled=(Verdict.INCONCLUSIVE, why))
     threshold = 1.0 - (1.0 - e.plan.decision.gamma) / 3.0
     grid = (np.arange(2000) + 0.5) / 2000
-    redraw = stats.beta.ppf(grid, g.flips + 0.5, g.redraws - g.flips + 0.5)
-    chance = float(stats.beta.cdf(redraw, g.rerun_flips + 0.5, g.reruns - g.rerun_flips + 0.5).mean())
+    redraw = betaincinv(g.flips + 0.5, g.redraws - g.flips + 0.5, grid)
+    chance = float(betainc(g.rerun_flips + 0.5, g.reruns - g.rerun_flips + 0.5, redraw).mean())
     beside = f"{g.rerun_flips} of {g.reruns} greedy reruns outside A2 flipped"
     if chance >= threshold:
         return Part(
