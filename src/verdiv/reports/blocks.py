@@ -27,7 +27,6 @@ __all__ = [
     "Notice",
     "Panel",
     "Paragraph",
-    "Quote",
     "Report",
     "Row",
     "Section",
@@ -172,14 +171,6 @@ class Paragraph:
 
 
 @dataclass(frozen=True, slots=True)
-class Quote:
-    """Text quoted from a registration."""
-
-    text: str
-    source: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Code:
     """A command or digest, to be copied as it stands."""
 
@@ -242,7 +233,7 @@ class Subsection:
     """Level of the heading: 3 or 4."""
 
 
-Block = Bullets | Code | Columns | Facts | Figure | Headline | Notice | Paragraph | Quote | Subsection | Table
+Block = Bullets | Code | Columns | Facts | Figure | Headline | Notice | Paragraph | Subsection | Table
 
 
 @dataclass(frozen=True, slots=True)

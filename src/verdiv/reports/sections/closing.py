@@ -18,7 +18,7 @@ from verdiv.reports.blocks import (
     Table,
     clean,
 )
-from verdiv.reports.sections.records import said, spaced, tree
+from verdiv.reports.sections.records import moment, said, titled, tree
 from verdiv.rounding import count
 
 __all__ = ["exploratory_section", "limits_section", "reproduce_section"]
@@ -47,7 +47,7 @@ PRINTED = frozenset(
             "diagnostics",
         ),
         *("densities", "flow", "exclusions", "ledger", "per_seed", "exploratory", "findings", "deviations"),
-        *("audit", "limits", "meta"),
+        *("audit", "limits", "meta", "settings"),
     )
 )
 """Keys of a document that other parts of the report print."""
@@ -90,10 +90,11 @@ def reproduce_section(document: Mapping[str, Any]) -> Section:
         empty="no input was recorded",
     )
     versions = meta.get("versions")
+    settings: Mapping[str, Any] = document.get("settings") or {}
     facts: list[tuple[str, Cell | str]] = [
-        (spaced(str(key)).capitalize(), said(value))
-        for key, value in meta.items()
-        if key not in ("versions", "command") and not isinstance(value, Mapping)
+        (titled(str(key)), moment(value))
+        for key, value in {**meta, **settings}.items()
+        if key not in ("versions", "command")
     ]
     blocks: list[Block] = [
         Subsection(
@@ -138,7 +139,10 @@ def _lock_limit(document: Mapping[str, Any]) -> str:
 
 
 def limits_section(document: Mapping[str, Any]) -> Section:
-    """Build the section: limits of the lock, the suite, the power and the verifier, then the document's own."""
+    """Build the section: limits of the lock, the suite, the power and the verifier.
+
+    Where the document words the limits of its own lock and verifier, those stand in place of the general ones.
+    """
     undecided = [rule for rule, outcome in document["rules"].items() if outcome["verdict"] == "inconclusive"]
     untestable = [rule for rule, outcome in document["rules"].items() if outcome["verdict"] == "untestable"]
     tasks = [item["tasks"] for item in document["inputs"] if item["tasks"] is not None]
@@ -147,15 +151,16 @@ def limits_section(document: Mapping[str, Any]) -> Section:
     power += f" ({', '.join(undecided)})." if undecided else "; none is inconclusive here."
     if untestable:
         power += (
-            f" Nothing is said about {', '.join(untestable)}: what they need was not run or not recorded."
+            f" Nothing is said about {', '.join(untestable)}, whose data were not produced or not recorded."
         )
-    items = [
-        _lock_limit(document),
+    single_shot = (
         "The tasks are single-shot tool calls of the families named here; other families, multi-turn tasks and "
-        "other models may behave differently.",
-        power,
-        "The static verifier is blind to silent errors: it cannot flag them, and only a check that knows the "
-        "truth, never deployed, measures how many there are.",
-        *(clean(limit) for limit in document.get("limits") or ()),
-    ]
+        "other models may behave differently."
+    )
+    blind = (
+        "The static verifier is blind to silent errors: it cannot flag them, and only a check that knows the truth, "
+        "never deployed, measures how many there are."
+    )
+    written = tuple(clean(limit) for limit in document.get("limits") or ())
+    items = (*written, single_shot, power) if written else (_lock_limit(document), single_shot, power, blind)
     return Section("limits", "What this does not show", "Limits", (Bullets(tuple(dict.fromkeys(items))),))

@@ -19,8 +19,8 @@ from verdiv.reports.blocks import (
     clean,
     slug,
 )
-from verdiv.reports.words import VERDICTS, verdict_cell
-from verdiv.rounding import MISSING, count, exact, number
+from verdiv.reports.words import ESTIMANDS, VERDICTS, verdict_cell
+from verdiv.rounding import MISSING, count, exact, interval, number
 
 __all__ = ["interval_words", "moment", "said", "spaced", "table_of", "text_of", "titled", "tree"]
 
@@ -67,11 +67,14 @@ def titled(name: str) -> str:
 
     Examples
     --------
-    >>> titled("rate_card"), titled("n")
-    ('Rate card', 'n')
+    >>> titled("rate_card"), titled("n"), titled("s_blind"), titled("γ = 0.9")
+    ('Rate card', 'n', 's_blind', 'γ = 0.9')
     """
+    known = ESTIMANDS.get(name.lower())
     words = spaced(name)
-    return words[:1].upper() + words[1:] if len(words) > 2 else words
+    if known is not None or len(words) < 3 or not words[0].isascii():
+        return words if known is None else known.symbol
+    return words[0].upper() + words[1:]
 
 
 def said(value: object, otherwise: str = MISSING) -> str:
@@ -142,9 +145,24 @@ def _cell(value: object) -> Cell | str:
     return text_of(value)
 
 
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
 def _numeric(values: Iterable[object]) -> bool:
     present = [value for value in values if value is not None]
-    return bool(present) and all(isinstance(v, int | float) and not isinstance(v, bool) for v in present)
+    return bool(present) and all(_is_number(value) for value in present)
+
+
+def _record_cell(row: Mapping[str, Any], key: str, bounded: frozenset[str]) -> Cell | str:
+    """Write one value of a record; what its interval bounds is rounded by the interval, as everywhere."""
+    low, high = row.get("low"), row.get("high")
+    if bounded and key == "low":
+        return Cell(MISSING, "missing") if low is None and high is None else interval(low, high)
+    value = row.get(key)
+    if key in bounded and _is_number(value) and low is not None and high is not None:
+        return number(value, abs(high - low) / 2)
+    return _cell(value)
 
 
 def table_of(
@@ -174,9 +192,23 @@ def table_of(
     rows = [record if isinstance(record, Mapping) else {"text": record} for record in records or ()]
     keys = list(dict.fromkeys(key for row in rows for key in row))
     ordered = [key for key in first if key in keys] + [key for key in keys if key not in first]
+    bounded: frozenset[str] = frozenset()
+    if (
+        "low" in ordered
+        and "high" in ordered
+        and _numeric(row.get(k) for row in rows for k in ("low", "high"))
+    ):
+        before = ordered[: ordered.index("low")]
+        bounded = frozenset({"mean", "median", "estimate", *before[-1:]}) - {"k", "n"}
+        ordered.remove("high")
     shown, rest = ordered[:MAX_COLUMNS], ordered[MAX_COLUMNS:]
-    columns = [Column(titled(key), _numeric(row.get(key) for row in rows)) for key in shown]
-    body = [[_cell(row.get(key)) for key in shown] for row in rows]
+    columns = [
+        Column(
+            "Interval" if bounded and key == "low" else titled(key), _numeric(row.get(key) for row in rows)
+        )
+        for key in shown
+    ]
+    body = [[_record_cell(row, key, bounded) for key in shown] for row in rows]
     if rest:
         columns.append(Column("More"))
         for cells, row in zip(body, rows, strict=True):

@@ -30,61 +30,90 @@ def _probability(value: float | None) -> Cell | str:
     return Cell(MISSING, "missing") if value is None else probability(value)
 
 
-def _fit(diagnostics: Mapping[str, Any]) -> Subsection:
+def _on_grid(diagnostics: Mapping[str, Any]) -> bool:
+    """Tell whether the posterior was integrated on the grid, which has no chains to diagnose."""
+    return str(diagnostics.get("engine") or "").lower().startswith("grid")
+
+
+def _engine(diagnostics: Mapping[str, Any]) -> Facts:
     failed = diagnostics.get("status") == "failed"
-    blocks: list[Block] = []
-    if failed:
-        blocks.append(Notice("The fit failed", "No verdict may come from it.", "bad"))
-    worst = diagnostics.get("r_hat_max")
-    facts = Facts(
-        (
-            ("Engine", said(diagnostics.get("engine"), "not named")),
-            ("Status", Cell(said(diagnostics.get("status")), "bad" if failed else "good")),
-            ("Largest R-hat (at most 1.01)", MISSING if worst is None else f"{worst:.4f}"),
+    pairs: list[tuple[str, Cell | str]] = [
+        ("Engine", said(diagnostics.get("engine"), "not named")),
+        ("Status", Cell(said(diagnostics.get("status")), "bad" if failed else "good")),
+    ]
+    if not _on_grid(diagnostics):
+        pairs += [
+            ("Largest R-hat (at most 1.01)", _r_hat(diagnostics.get("r_hat_max"))),
             ("Smallest bulk ESS (at least 400)", _rounded(diagnostics.get("ess_bulk_min"))),
             ("Smallest tail ESS (at least 400)", _rounded(diagnostics.get("ess_tail_min"))),
             ("Divergences (none allowed)", count(diagnostics.get("divergences"))),
-            ("Grid's own error (in posterior sd)", number(diagnostics.get("grid_error_in_sd"))),
-        )
-    )
-    reasons = diagnostics.get("reasons") or ()
-    blocks.append(facts)
-    if reasons:
-        blocks.append(Bullets(tuple(clean(reason) for reason in reasons)))
-    warnings = diagnostics.get("warnings") or ()
-    if warnings:
-        blocks.append(Bullets(tuple(f"warning: {clean(warning)}" for warning in warnings)))
-    rows: tuple[Row, ...] = tuple(
-        (
+        ]
+    error = diagnostics.get("grid_error_in_sd")
+    if error is not None or _on_grid(diagnostics):
+        pairs.append(("Error of the grid, in posterior sd", number(error)))
+    return Facts(tuple(pairs))
+
+
+def _stages(diagnostics: Mapping[str, Any]) -> Table:
+    """Lay out the stages; a sampled posterior stands beside the grid's, which checks it."""
+    columns = [
+        Column("Stage"),
+        *(
+            Column(title, numeric=True)
+            for title in ("Families", "Events/draws", "Design effect", "Mean", "sd")
+        ),
+    ]
+    sampled = not _on_grid(diagnostics)
+    if sampled:
+        columns += [
+            Column(title, numeric=True) for title in ("Grid mean", "Grid sd", "R-hat", "Bulk ESS", "Tail ESS")
+        ]
+    rows: list[Row] = []
+    for stage in diagnostics.get("stages") or ():
+        cells = (
             clean(stage["stage"]),
             count(stage.get("family_count")),
             f"{_whole(stage.get('K'))}/{_whole(stage.get('N'))}",
             number(stage.get("deff")),
             number(stage.get("mean"), stage.get("sd")),
             width(stage.get("sd")),
+        )
+        checks = (
             number(stage.get("grid_mean"), stage.get("grid_sd")),
             width(stage.get("grid_sd")),
-            MISSING if stage.get("r_hat") is None else f"{stage['r_hat']:.4f}",
+            _r_hat(stage.get("r_hat")),
             _rounded(stage.get("ess_bulk")),
             _rounded(stage.get("ess_tail")),
         )
-        for stage in diagnostics.get("stages") or ()
+        rows.append((*cells, *checks) if sampled else cells)
+    return Table(
+        "stages",
+        "Stages of the model, each beside the grid's independent answer"
+        if sampled
+        else "Stages of the model",
+        tuple(columns),
+        tuple(rows),
+        empty="no stage was fitted",
     )
-    titles = ("Families", "Events/draws", "Design effect", "Mean", "sd", "Grid mean", "Grid sd", "R-hat")
-    blocks.append(
-        Table(
-            "stages",
-            "Stages of the model, each beside the grid's independent answer",
-            (
-                Column("Stage"),
-                *(Column(title, numeric=True) for title in titles),
-                Column("Bulk ESS", numeric=True),
-                Column("Tail ESS", numeric=True),
-            ),
-            rows,
-            empty="no stage was fitted",
-        )
-    )
+
+
+def _r_hat(value: float | None) -> str:
+    return MISSING if value is None else f"{value:.4f}"
+
+
+def _fit(diagnostics: Mapping[str, Any]) -> Subsection:
+    failed = diagnostics.get("status") == "failed"
+    blocks: list[Block] = []
+    if failed:
+        blocks.append(Notice("The fit failed", "No verdict may come from it.", "bad"))
+    reasons = diagnostics.get("reasons") or ()
+    warnings = diagnostics.get("warnings") or ()
+    blocks.append(_engine(diagnostics))
+    if reasons:
+        blocks.append(Bullets(tuple(clean(reason) for reason in reasons)))
+    if warnings:
+        blocks.append(Bullets(tuple(f"warning: {clean(warning)}" for warning in warnings)))
+    blocks.append(_stages(diagnostics))
     return Subsection("fit", "Diagnostics of the fit", tuple(blocks))
 
 
@@ -142,7 +171,7 @@ def _severity(document: Mapping[str, Any]) -> Subsection:
                     continue
                 others.append(
                     (
-                        Cell(rule, note=f"{clean(part['id'])}, {clean(item['id'])}"),
+                        Cell(rule, note=f"{clean(part['id'])}, {clean(item.get('label') or item['id'])}"),
                         verdict_cell(outcome["verdict"]),
                         interval(item.get("low"), item.get("high")),
                     )
