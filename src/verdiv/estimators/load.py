@@ -13,8 +13,8 @@ __all__ = ["LoadFit", "NotEstimable", "fit_load", "load_draws"]
 
 MIN_DRAWS = 10
 """Draws below which the regression is not attempted."""
-MIN_TASKS = 3
-"""Tasks below which no cluster-robust error exists worth the name."""
+MIN_TASKS = 10
+"""Tasks with varying load below which no cluster-robust error exists worth the name."""
 
 
 @dataclass(frozen=True)
@@ -77,12 +77,13 @@ def fit_load(draws: DrawColumns, condition: str = "primary") -> LoadFit | NotEst
     rows = np.flatnonzero(use)
     _, task = np.unique(draws.task[rows], return_inverse=True)
     load = _within(np.log(draws.in_flight[rows]), task)
-    if len(rows) < MIN_DRAWS or task.max() + 1 < MIN_TASKS:
-        return NotEstimable(
-            f"{len(rows)} draws of {task.max() + 1} tasks are too few for a clustered regression"
-        )
     if float(np.abs(load).max()) < 1e-9:
         return NotEstimable("constant load within every task: only task effects could explain the times")
+    varied = len(np.unique(task[np.abs(load) > 1e-9]))
+    if len(rows) < MIN_DRAWS or varied < MIN_TASKS:
+        return NotEstimable(
+            f"the load varies within {varied} tasks only; errors clustered by task need {MIN_TASKS} of them"
+        )
     columns = [load]
     tokens = draws.tokens_out[rows]
     if np.isfinite(tokens).all() and (tokens > 0).all():
