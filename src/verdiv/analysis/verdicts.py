@@ -107,8 +107,8 @@ def floors_block(evidence: Evidence, results: Mapping[str, RuleResult]) -> dict[
             "rule": name,
             "component": c.label,
             "floor": c.floor,
-            "tasks": c.floor_n // max(1, round((c.n or 0) / max(c.floor_n or 1, 1))) if c.floor_n else None,
-            "replicates": None,
+            "tasks": c.floor_tasks,
+            "replicates": c.floor_n // c.floor_tasks if c.floor_n and c.floor_tasks else None,
         }
         for name, r in results.items()
         for p in r.parts

@@ -19,6 +19,7 @@ from verdiv.estimators.bootstrap import summarise_draws
 from verdiv.estimators.observations import FloatArray
 from verdiv.falsification.floors import Floor
 from verdiv.falsification.verdict import ComponentResult, PartResult, RuleResult, Verdict
+from verdiv.rounding import exact, width
 from verdiv.rounding import probability as shown
 
 __all__ = ["Component", "Part", "decide", "sides"]
@@ -141,6 +142,7 @@ def _judge(c: Component, gamma: float, threshold: float) -> ComponentResult:
         n=c.n,
         floor=c.floor.value if c.floor else None,
         floor_n=c.floor.tasks * c.floor.replicates if c.floor else None,
+        floor_tasks=c.floor.tasks if c.floor else None,
         severity=_severity(c, s.sd, threshold),
         tasks_to_decide=_tasks_to_decide(c, s.mean, s.sd, gamma, threshold),
     )
@@ -159,7 +161,7 @@ def _blocked(part: Part) -> str | None:
         if c.paired and c.floor is None:
             return f"no noise floor for {c.label}: no independent replicates to measure item flips"
         if c.paired and c.floor is not None and c.margin is not None and c.floor.value > c.margin:
-            return f"margin below the noise floor: {c.margin:g} < {c.floor.value:.3g} for {c.label}"
+            return f"margin below the noise floor: {exact(c.margin)} < {width(c.floor.value)} for {c.label}"
     return None
 
 

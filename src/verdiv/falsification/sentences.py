@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from verdiv.falsification.decision import Part
 from verdiv.falsification.verdict import ComponentResult, RuleResult, Verdict
-from verdiv.rounding import estimate, exact, probability
+from verdiv.rounding import estimate, exact, probability, width
 
 __all__ = ["sentence"]
 
@@ -26,7 +26,7 @@ def _component(c: ComponentResult) -> str:
     text = f"{c.label}: {estimate(c.estimate, c.low, c.high)}, claimed {_claim(c)}, "
     text += f"P(claim) {probability(c.probability_claim)}"
     if c.floor is not None:
-        text += f", noise floor {c.floor:.3g} over {c.floor_n} pairs"
+        text += f", noise floor {width(c.floor)} over {c.floor_n} pairs"
     return text
 
 

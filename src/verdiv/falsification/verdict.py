@@ -43,6 +43,8 @@ class ComponentResult:
     """Noise floor of the difference; None where no floor is defined for the quantity."""
     floor_n: int | None
     """Task and replicate pairs the floor was computed for."""
+    floor_tasks: int | None
+    """Tasks among them."""
     severity: float | None
     """Chance this design had of falsifying the claim under the registered alternative (normal approximation)."""
     tasks_to_decide: int | None

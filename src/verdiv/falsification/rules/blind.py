@@ -11,6 +11,7 @@ from verdiv.estimators.observations import KINDS, FloatArray, observation_groups
 from verdiv.falsification.decision import Component, Part
 from verdiv.falsification.evidence import Evidence
 from verdiv.falsification.verdict import Verdict
+from verdiv.rounding import estimate
 
 __all__ = ["GreedyFlips", "blind_gap", "greedy_flips", "p1", "p4", "u_statistic"]
 
@@ -168,7 +169,7 @@ def _tracking(e: Evidence) -> Part:
         further = blind_gap(e, budget)
         if further is not None:
             low, mid, high = np.quantile(further, [0.025, 0.5, 0.975])
-            more.append(f"B = {budget}: {mid:+.2f} [{low:+.2f}, {high:+.2f}]")
+            more.append(f"B = {budget}: {estimate(float(mid), float(low), float(high))}")
     return Part(
         "b",
         claim,
