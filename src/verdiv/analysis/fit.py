@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from verdiv.analysis.gather import Gathered
 from verdiv.errors import UsageRefused
-from verdiv.estimators.archive import fit_archive
+from verdiv.estimators.archive import FitArchive, fit_archive
 from verdiv.estimators.compose import MODEL_STAGES
 from verdiv.estimators.diagnostics import Diagnostics, diagnose
 from verdiv.estimators.grid import fit_grid
@@ -45,7 +45,7 @@ class Fit:
     """The one that the report uses: NUTS where it ran, else the grid."""
     icc: Mapping[str, IccPosterior]
     diagnostics: Diagnostics
-    idata: Any
+    idata: FitArchive | None
     """ArviZ inference data, of the chains or of the grid's draws."""
 
 
@@ -134,6 +134,7 @@ def fit_model(
     if progress is not None:
         progress("fitting by quadrature")
     used = [block for block in blocks.values() if block.tasks]
+    idata: FitArchive | None
     if engine == "nuts":
         from verdiv.estimators.nuts_sampling import fit_nuts
 

@@ -47,11 +47,9 @@ def write_outputs(result: AnalysisResult, folder: Path, *, force: bool = False) 
     try:
         text = json.dumps(result.document, indent=1, ensure_ascii=False, allow_nan=False)
         (staging / "results.json").write_text(text + "\n", encoding="utf-8")
-        write_reports(result.document, staging)
+        write_reports(result.document, staging, checked=True)
         if result.idata is not None:
-            from verdiv.estimators.stack import write_netcdf
-
-            write_netcdf(result.idata, staging / "fit.nc")
+            result.idata.write(staging / "fit.nc")
         for made in sorted(staging.iterdir(), key=lambda p: p.name == "results.json"):
             os.replace(made, folder / made.name)
     except OSError as error:

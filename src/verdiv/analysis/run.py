@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
+import shlex
 import sys
 import time
 from collections.abc import Sequence
@@ -37,6 +38,7 @@ from verdiv.analysis.verdicts import (
     rules_block,
     sensitivity_block,
 )
+from verdiv.estimators.archive import FitArchive
 from verdiv.estimators.compose import compose
 from verdiv.estimators.direct import Direct, estimate_directly
 from verdiv.estimators.load import NotEstimable, fit_load
@@ -63,8 +65,8 @@ class AnalysisResult:
 
     document: dict[str, Any]
     """What results.json holds."""
-    idata: Any = field(repr=False)
-    """Inference data for fit.nc: NUTS draws, or the grid's."""
+    idata: FitArchive | None = field(repr=False)
+    """What fit.nc holds: NUTS draws, or the grid's; its ``inference_data()`` is ArviZ's."""
 
 
 def shown_path(path: str) -> str:
@@ -106,9 +108,20 @@ def _registration_block(gathered: Gathered) -> dict[str, Any]:
         "strength": "read from a file; no lock was checked",
         "first_draw_at": datetime.fromtimestamp(float(first.min()), UTC).isoformat() if len(first) else None,
         "order": "not established: the registration carries no lock",
-        "verify_command": f"sha256sum {plan.source}" if plan.source else None,
+        "verify_command": _verify_command(plan.source),
         "amendments": [],
     }
+
+
+def _verify_command(source: str | None) -> str | None:
+    """A command that recomputes the digest of a registration, a file's or a shipped one's."""
+    if source is None or source == "-":
+        return None
+    if Path(source).is_file():
+        return f"sha256sum {shlex.quote(source)}"
+    call = f"fixtures.read_bytes('preregistrations', {source!r})"
+    code = f"import hashlib; from verdiv import fixtures; print(hashlib.sha256({call}).hexdigest())"
+    return f'python -c "{code}"'
 
 
 def _digest_findings(gathered: Gathered) -> list[Finding]:

@@ -3,21 +3,82 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from verdiv.estimators import stack
 from verdiv.estimators.posterior import IccPosterior, StagePosterior
 from verdiv.estimators.priors import Priors
 from verdiv.estimators.summary import CountBlock, StageSummary
 
-__all__ = ["fit_archive"]
+__all__ = ["FitArchive", "fit_archive"]
 
 Floats = npt.NDArray[np.float64]
+
+SAMPLED = ("posterior", "sample_stats")
+"""Groups whose variables start with the axes chain and draw."""
+
+
+@dataclass(frozen=True, slots=True)
+class FitArchive:
+    """Groups of labelled arrays, as a netCDF file of ArviZ holds them."""
+
+    groups: Mapping[str, Mapping[str, Floats]]
+    """Group to variables; those of posterior and sample_stats have shape (chain, draw, …)."""
+    dims: Mapping[str, Sequence[str]]
+    """Variable to the names of its axes beyond chain and draw."""
+    coords: Mapping[str, Sequence[str]]
+    """Axis to labels; axes without are numbered."""
+    attrs: Mapping[str, str]
+    """Attributes of the posterior."""
+
+    def axes(self, group: str, name: str) -> tuple[str, ...]:
+        """Names of a variable's axes."""
+        values = self.groups[group][name]
+        first = ("chain", "draw") if group in SAMPLED else ()
+        own = tuple(self.dims.get(name, ()))
+        missing = range(values.ndim - len(first) - len(own))
+        return first + own + tuple(f"{name}_dim_{i}" for i in missing)
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write a netCDF file that ArviZ, xarray and ``stack.read_netcdf`` open; imports neither.
+
+        The same archive gives the same variables; the file holds no time of writing.
+        """
+        import h5netcdf
+        import h5py
+
+        with h5netcdf.File(os.fspath(path), "w") as file:
+            for group, variables in self.groups.items():
+                part = file.create_group(group)
+                if group == "posterior":
+                    for key, value in self.attrs.items():
+                        part.attrs[key] = value
+                for name, values in variables.items():
+                    axes = self.axes(group, name)
+                    for axis, size in zip(axes, values.shape, strict=True):
+                        if axis not in part.dimensions:
+                            part.dimensions[axis] = size
+                            _label(part, axis, size, self.coords.get(axis), h5py.string_dtype())
+                    part.create_variable(name, axes, data=values, compression="gzip", compression_opts=4)
+
+    def inference_data(self) -> Any:
+        """Return it as InferenceData (ArviZ 0.x) or DataTree (ArviZ 1.x), which it imports."""
+        from verdiv.estimators import stack
+
+        return stack.inference_data(self.groups, coords=self.coords, dims=self.dims, attrs=self.attrs)
+
+
+def _label(group: Any, axis: str, size: int, labels: Sequence[str] | None, text: Any) -> None:
+    """Write the coordinate of an axis."""
+    if labels is None:
+        group.create_variable(axis, (axis,), data=np.arange(size, dtype=np.int64))
+        return
+    group.create_variable(axis, (axis,), dtype=text)[...] = np.asarray(list(labels), dtype=object)
 
 
 def fit_archive(
@@ -30,8 +91,8 @@ def fit_archive(
     chains: int = 1,
     sample_stats: Mapping[str, Floats] | None = None,
     seed: int = 0,
-) -> Any:
-    """Build inference data of a fit, ready for ``stack.write_netcdf``.
+) -> FitArchive:
+    """Collect the inference data of a fit.
 
     Parameters
     ----------
@@ -50,8 +111,8 @@ def fit_archive(
 
     Returns
     -------
-    InferenceData or DataTree
-        As the installed generation of ArviZ has it.
+    FitArchive
+        Written with :meth:`FitArchive.write`.
     """
 
     def shaped(values: Floats) -> Floats:
@@ -86,11 +147,11 @@ def fit_archive(
     groups: dict[str, Mapping[str, Floats]] = {"posterior": draws, "observed_data": observed}
     if sample_stats:
         groups["sample_stats"] = sample_stats
-    return stack.inference_data(
+    return FitArchive(
         groups,
-        coords={"stage": list(order), "family": list(summary.families)},
-        dims=dims,
-        attrs={
+        dims,
+        {"stage": list(order), "family": list(summary.families)},
+        {
             "engine": posterior.engine,
             "priors": json.dumps(asdict(priors), sort_keys=True),
             "seed": str(seed),

@@ -81,7 +81,9 @@ def mode(mu: Floats, tau: Floats, k: Floats, n: Floats, *, tolerance: float = 1e
         sharp = 1.0 + tau * tau * n * rate * (1.0 - rate)
         low, high = np.where(slope > 0, u, low), np.where(slope > 0, high, u)
         step = u + slope / sharp
-        step = np.where((step <= low) | (step >= high), 0.5 * (low + high), step)
+        # A step that rounding leaves where it stood has arrived; the ends themselves are never stepped on.
+        outside = ((step <= low) | (step >= high)) & (step != u)
+        step = np.where(outside, 0.5 * (low + high), step)
         moved = float(np.max(np.abs(step - u) * np.sqrt(sharp), initial=0.0))
         u = step
         if moved < tolerance:

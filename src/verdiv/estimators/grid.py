@@ -285,6 +285,8 @@ def _draw(
     mesh: _Mesh, row: int, problem: _Problem, draws: int, rng: np.random.Generator
 ) -> tuple[Floats, Floats, Floats]:
     """Draw (rates, mu, tau) of one stage jointly: shapes (draws, F), (draws,), (draws,)."""
+    if draws == 0:
+        return np.empty((0, problem.k.shape[1])), np.empty(0), np.empty(0)
     up_v, up_mu = _upsampling(mesh.log_density.shape[1]), _upsampling(mesh.log_density.shape[2])
     density = up_v @ (mesh.log_density[row] - mesh.log_density[row].max()) @ up_mu.T
     edges = np.cumsum(np.exp(density - density.max()).ravel())
@@ -319,7 +321,7 @@ def fit_grid(summary: StageSummary, priors: Priors, *, draws: int = 4000, seed: 
     priors
         Priors of mu and tau.
     draws
-        Joint posterior draws per stage; moments do not depend on them.
+        Joint posterior draws per stage; moments do not depend on them, and 0 asks for moments alone.
     seed
         Seed of the draws. Each stage has its own stream, named by the stage, so that adding a stage leaves
         the draws of the others as they were.

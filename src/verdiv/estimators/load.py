@@ -7,14 +7,26 @@ from typing import Literal
 
 import numpy as np
 
-from verdiv.estimators.observations import DrawColumns, FloatArray
+from verdiv.estimators.observations import BoolArray, DrawColumns, FloatArray
 
-__all__ = ["LoadFit", "NotEstimable", "fit_load", "load_draws"]
+__all__ = [
+    "LoadFit",
+    "LoadMoments",
+    "NotEstimable",
+    "fit_load",
+    "fit_load_moments",
+    "load_draws",
+    "load_moments",
+]
 
 MIN_DRAWS = 10
 """Draws below which the regression is not attempted."""
 MIN_TASKS = 10
 """Tasks with varying load below which no cluster-robust error exists worth the name."""
+STILL = 1e-9
+"""Largest distance from its task's mean at which a logarithm counts as constant."""
+ALIKE = 1e-12
+"""Smallest share of the load's variation that output length must leave unexplained."""
 
 
 @dataclass(frozen=True)
@@ -42,70 +54,164 @@ class NotEstimable:
     reason: str
 
 
-def _within(values: FloatArray, task: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> FloatArray:
-    size = np.bincount(task)
-    return values - (np.bincount(task, weights=values) / np.maximum(size, 1))[task]
+@dataclass(frozen=True)
+class LoadMoments:
+    """All that the regression needs of each task; arrays of shape ``(tasks,)``.
+
+    Logarithms are measured from their task's mean. ``x`` is the load, ``z`` the tokens out, ``y`` the time.
+    """
+
+    logged: bool
+    """Whether any draw says how many requests were in flight."""
+    n: FloatArray
+    """Draws with load and time."""
+    tokens: FloatArray
+    """Those among them with tokens out."""
+    xx: FloatArray
+    xz: FloatArray
+    zz: FloatArray
+    xy: FloatArray
+    zy: FloatArray
+    x_most: FloatArray
+    """Largest distance of a load from its task's mean."""
+    z_most: FloatArray
+    """The same of tokens out."""
+    least: float
+    """Fewest requests in flight, infinite without draws."""
+    most: float
+    """Most requests in flight, minus infinity without draws."""
+
+
+def _moments(draws: DrawColumns, base: BoolArray, time: FloatArray) -> LoadMoments:
+    tasks = len(draws.tasks)
+    logged = base & np.isfinite(draws.in_flight)
+    rows = np.flatnonzero(logged & np.isfinite(time) & (time > 0))
+    task, tokens = draws.task[rows], draws.tokens_out[rows]
+    n = np.bincount(task, minlength=tasks).astype(np.float64)
+    counted = np.isfinite(tokens) & (tokens > 0)
+
+    def total(values: FloatArray) -> FloatArray:
+        return np.bincount(task, weights=values, minlength=tasks).astype(np.float64)
+
+    def within(values: FloatArray) -> FloatArray:
+        centred: FloatArray = values - (total(values) / np.maximum(n, 1.0))[task]
+        return centred
+
+    def furthest(values: FloatArray) -> FloatArray:
+        out = np.zeros(tasks)
+        np.maximum.at(out, task, np.abs(values))
+        return out
+
+    x, y = within(np.log(draws.in_flight[rows])), within(np.log(time[rows]))
+    z = within(np.log(np.where(counted, tokens, 1.0)))
+    return LoadMoments(
+        logged=bool(logged.any()),
+        n=n,
+        tokens=total(counted.astype(np.float64)),
+        xx=total(x * x),
+        xz=total(x * z),
+        zz=total(z * z),
+        xy=total(x * y),
+        zy=total(z * y),
+        x_most=furthest(x),
+        z_most=furthest(z),
+        least=float(draws.in_flight[rows].min(initial=np.inf)),
+        most=float(draws.in_flight[rows].max(initial=-np.inf)),
+    )
+
+
+def load_moments(draws: DrawColumns, condition: str = "primary") -> tuple[LoadMoments, LoadMoments]:
+    """Sums per task of the small tier's measured draws, for device seconds and for latency.
+
+    Returns
+    -------
+    tuple
+        Moments with device seconds, and with wall-clock latency, as the left-hand side.
+    """
+    base = draws.measured & (draws.condition == condition) & (draws.tier != "teacher")
+    base &= draws.source == np.arange(len(draws))
+    return _moments(draws, base, draws.device_seconds), _moments(draws, base, draws.seconds)
 
 
 def fit_load(draws: DrawColumns, condition: str = "primary") -> LoadFit | NotEstimable:
-    """Fit ``log(device seconds) = α_task + H log(in flight) + β log(tokens out)`` on the small tier.
+    """Fit the load exponent to draws; see :func:`fit_load_moments`."""
+    return fit_load_moments(load_moments(draws, condition))
+
+
+def fit_load_moments(moments: tuple[LoadMoments, LoadMoments]) -> LoadFit | NotEstimable:
+    r"""Fit ``log(device seconds) = α_task + H log(in flight) + β log(tokens out)`` on the small tier.
 
     Ordinary least squares after demeaning within tasks (the task effects α), with errors clustered by task
-    (*The Verifier's Dividend*, load price H of P6). Device seconds are used where the server tells them; otherwise
-    wall-clock latency, labelled so: batching raises latency while it lowers device seconds.
+    (*The Verifier's Dividend*, load price H of P6):
+
+    .. math::
+        V = \frac{G}{G - 1} \frac{n - 1}{n - p} A^{-1} \Bigl(\sum_g s_g s_g^T\Bigr) A^{-1}, \quad
+        A = \sum_g X_g^T X_g, \quad s_g = X_g^T y_g - X_g^T X_g \hat\beta
+
+    so that sums per task suffice. Device seconds are used where the server tells them; otherwise wall-clock latency,
+    labelled so: batching raises latency while it lowers device seconds.
+
+    Parameters
+    ----------
+    moments
+        Of device seconds and of latency, as :func:`load_moments` makes them.
 
     Returns
     -------
     LoadFit or NotEstimable
         Not estimable where the load column is absent or constant within every task.
     """
-    import statsmodels.api as sm
-
-    base = draws.measured & (draws.condition == condition) & (draws.tier != "teacher")
-    base &= draws.source == np.arange(len(draws))
-    if not (base & np.isfinite(draws.in_flight)).any():
-        return NotEstimable("no in_flight column: the load of the draws is not logged")
     kind: Literal["device seconds", "latency"] = "device seconds"
-    time = draws.device_seconds
-    if not (base & np.isfinite(time) & (time > 0)).any():
-        kind, time = "latency", draws.seconds
-    use = base & np.isfinite(draws.in_flight) & np.isfinite(time) & (time > 0)
-    if not use.any():
+    m = moments[0]
+    if not m.logged:
+        return NotEstimable("no in_flight column: the load of the draws is not logged")
+    if not m.n.any():
+        kind, m = "latency", moments[1]
+    if not m.n.any():
         return NotEstimable("neither device seconds nor start and end times are logged")
-    if np.ptp(draws.in_flight[use]) == 0:
+    if m.least == m.most:
         return NotEstimable("constant load: every draw started with the same number of requests in flight")
-    rows = np.flatnonzero(use)
-    _, task = np.unique(draws.task[rows], return_inverse=True)
-    load = _within(np.log(draws.in_flight[rows]), task)
-    if float(np.abs(load).max()) < 1e-9:
+    draws, clusters = int(m.n.sum()), int((m.n > 0).sum())
+    if float(m.x_most.max()) < STILL:
         return NotEstimable("constant load within every task: only task effects could explain the times")
-    varied = len(np.unique(task[np.abs(load) > 1e-9]))
-    if len(rows) < MIN_DRAWS or varied < MIN_TASKS:
+    varied = int((m.x_most > STILL).sum())
+    if draws < MIN_DRAWS or varied < MIN_TASKS:
         return NotEstimable(
             f"the load varies within {varied} tasks only; errors clustered by task need {MIN_TASKS} of them"
         )
-    columns = [load]
-    tokens = draws.tokens_out[rows]
-    if np.isfinite(tokens).all() and (tokens > 0).all():
-        size = _within(np.log(tokens), task)
-        if float(np.abs(size).max()) > 1e-9:
-            columns.append(size)
-    design = np.stack(columns, axis=1)
-    if np.linalg.matrix_rank(design) < design.shape[1]:
+    both = bool((m.tokens == m.n).all()) and float(m.z_most.max()) > STILL
+    if both and _alike(m):
         return NotEstimable("load and output length move together: their effects cannot be told apart")
-    fit = sm.OLS(_within(np.log(time[rows]), task), design).fit(
-        cov_type="cluster", cov_kwds={"groups": task}, use_t=True
-    )
-    clusters = int(task.max()) + 1
+    found, error = _least_squares(m, draws, clusters, both=both)
     return LoadFit(
         kind=kind,
-        H=float(fit.params[0]),
-        se=float(fit.bse[0]),
-        beta=float(fit.params[1]) if design.shape[1] > 1 else None,
-        draws=len(rows),
+        H=float(found[0]),
+        se=float(error),
+        beta=float(found[1]) if both else None,
+        draws=draws,
         tasks=clusters,
         df=clusters - 1,
     )
+
+
+def _alike(m: LoadMoments) -> bool:
+    xx, xz, zz = float(m.xx.sum()), float(m.xz.sum()), float(m.zz.sum())
+    return xx * zz - xz * xz <= ALIKE * xx * zz
+
+
+def _least_squares(m: LoadMoments, draws: int, clusters: int, *, both: bool) -> tuple[FloatArray, float]:
+    """Coefficients, and the cluster-robust error of the first."""
+    gram = np.stack([np.stack([m.xx, m.xz], axis=-1), np.stack([m.xz, m.zz], axis=-1)], axis=-1)
+    right = np.stack([m.xy, m.zy], axis=-1)
+    if not both:
+        gram, right = gram[:, :1, :1], right[:, :1]
+    whole = gram.sum(axis=0)
+    found: FloatArray = np.linalg.solve(whole, right.sum(axis=0))
+    scores = right - gram @ found
+    parameters = found.size
+    scale = clusters / (clusters - 1.0) * (draws - 1.0) / (draws - parameters)
+    bread = np.linalg.inv(whole)
+    return found, float(np.sqrt(scale * (bread @ (scores.T @ scores) @ bread)[0, 0]))
 
 
 def load_draws(fit: LoadFit, draws: int, seed: int) -> FloatArray:

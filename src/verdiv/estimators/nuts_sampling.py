@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from verdiv.errors import Fault, FitFailed, UsageRefused
 from verdiv.estimators import stack
-from verdiv.estimators.archive import fit_archive
+from verdiv.estimators.archive import FitArchive, fit_archive
 from verdiv.estimators.diagnostics import Chains, Diagnostics, diagnose
 from verdiv.estimators.grid import fit_grid
 from verdiv.estimators.nuts_model import (
@@ -51,8 +51,8 @@ class NutsFit:
     """The same model by quadrature."""
     icc: dict[str, IccPosterior]
     """Posterior of each block's within-task correlation."""
-    idata: Any
-    """Inference data of ArviZ, ready for ``stack.write_netcdf``."""
+    idata: FitArchive
+    """The draws as inference data, ready to be written."""
     diagnostics: Diagnostics
     """Whether the fit may speak."""
 

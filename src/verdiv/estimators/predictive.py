@@ -178,7 +178,7 @@ def prior_sensitivity(
     reached = summary.N > 0
     found = []
     for change, other in changes.items():
-        moved = np.abs(fit_grid(summary, other, draws=1).mean - posterior.mean) / posterior.sd
+        moved = np.abs(fit_grid(summary, other, draws=0).mean - posterior.mean) / posterior.sd
         largest = np.where(reached, moved, 0.0).max(axis=1)
         found += [
             PriorShift(stage, change, float(shift))

@@ -70,7 +70,7 @@ def _replace(path: Path, text: str) -> None:
         raise
 
 
-def write_reports(document: Document, folder: Path) -> tuple[Path, Path]:
+def write_reports(document: Document, folder: Path, *, checked: bool = False) -> tuple[Path, Path]:
     """Write ``report.html`` and ``report.md`` into an existing folder, each whole or not at all.
 
     Parameters
@@ -79,6 +79,8 @@ def write_reports(document: Document, folder: Path) -> tuple[Path, Path]:
         The parsed ``results.json``.
     folder
         Where the pages go; pages that are there already are replaced.
+    checked
+        True where the document was held against its schema a moment ago.
 
     Returns
     -------
@@ -92,7 +94,8 @@ def write_reports(document: Document, folder: Path) -> tuple[Path, Path]:
     UsageRefused
         If the folder is missing or cannot be written to.
     """
-    validate_document(document)
+    if not checked:
+        validate_document(document)
     report = build_report(document)
     pages = {folder / "report.html": html_page(report), folder / "report.md": markdown_page(report)}
     try:
