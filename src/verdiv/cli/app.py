@@ -32,6 +32,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "verify": ("verdiv.cli.verify", "Recompute a lock, its amendments and files; say how strong it is."),
     "amend": ("verdiv.cli.amend", "Append an amendment to a lock: who, why, and what had been seen."),
     "audit": ("verdiv.cli.audit", "Check a run against its plan, and printed figures against their forms."),
+    "policy": ("verdiv.cli.policy", "Recommend the deployment rule, from a fit and a rate card."),
     "init": ("verdiv.cli.init", "Write an annotated registration or mapping to start from."),
     "validate": ("verdiv.cli.validate", "Check run logs and registrations, all faults at once."),
     "suite": ("verdiv.cli.suite", "Generate a suite of tool-call tasks with exact ground truth."),
