@@ -82,16 +82,17 @@ def main_job(monkeypatch: pytest.MonkeyPatch) -> MainJob:
 
 def test_options_reach_the_main_job(main_job: MainJob, tmp_path: Path) -> None:
     """Every option of the command line is handed on as it was given."""
-    words = "a.jsonl - --prereg verifiers-dividend --engine grid --draws 500 --chains 2 --cores 1 --seed 7"
+    words = "a.jsonl - --prereg verifiers-dividend --engine nuts --check-engine --draws 500 --chains 2 --cores 1 --seed 7"
     assert run(["analyze", *words.split(), "-o", str(tmp_path / "out")]) == 0
     call = main_job.calls[0]
     assert call["logs"] == ["a.jsonl", "-"]
     assert call["preregistration"].digest is not None
-    expected = {"engine": "grid", "draws": 500, "chains": 2, "cores": 1, "seed": 7}
+    expected = {"engine": "nuts", "check_engine": True, "draws": 500, "chains": 2, "cores": 1, "seed": 7}
     assert {key: call[key] for key in expected} == expected
     assert run(["analyze", "a.jsonl", "-o", str(tmp_path / "other")]) == 0
     assert main_job.calls[1]["preregistration"] is None
     assert main_job.calls[1]["cores"] >= 1
+    assert (main_job.calls[1]["engine"], main_job.calls[1]["check_engine"]) == ("grid", False)
 
 
 def test_a_folder_in_use_is_refused_before_any_work(

@@ -44,4 +44,25 @@ def diagnostics_block(fit: Fit) -> dict[str, Any]:
         for name, posterior in fit.icc.items()
     ]
     error = float(fit.grid.error.max()) if len(fit.grid.error) else None
-    return {**found, "loo": loo, "icc": icc, "grid_error_in_sd": error}
+    if fit.beside is not None:
+        found["warnings"] = [*found["warnings"], *(f"NUTS beside the grid: {r}" for r in fit.beside.reasons)]
+    return {**found, "loo": loo, "icc": icc, "grid_error_in_sd": error, "engines": _engines(fit)}
+
+
+def _engines(fit: Fit) -> dict[str, Any] | None:
+    """Say how far the engines lie apart, where both ran."""
+    if fit.gap is None:
+        return None
+    gap, judged = fit.gap, fit.beside or fit.diagnostics
+    return {
+        "compared": ["grid", "nuts"],
+        "largest_mean_gap_in_sd": gap.mean,
+        "stage": gap.stage,
+        "family": gap.family,
+        "largest_sd_gap": gap.sd,
+        "largest_end_gap_in_sd": gap.end,
+        "monte_carlo_error_in_sd": gap.monte_carlo,
+        "r_hat_max": judged.r_hat_max,
+        "ess_bulk_min": judged.ess_bulk_min,
+        "divergences": judged.divergences,
+    }

@@ -10,6 +10,7 @@ import numpy as np
 
 from verdiv.analysis.gather import Gathered
 from verdiv.errors import UsageRefused
+from verdiv.estimators.agreement import EngineGap, compare_engines
 from verdiv.estimators.archive import FitArchive, fit_archive
 from verdiv.estimators.compose import MODEL_STAGES
 from verdiv.estimators.diagnostics import Diagnostics, diagnose
@@ -46,7 +47,11 @@ class Fit:
     icc: Mapping[str, IccPosterior]
     diagnostics: Diagnostics
     idata: FitArchive | None
-    """ArviZ inference data, of the chains or of the grid's draws."""
+    """Inference data, of the chains or of the grid's draws."""
+    gap: EngineGap | None = None
+    """How far the engines lie apart, where both ran."""
+    beside: Diagnostics | None = None
+    """What judged the sampler, where it ran beside the grid."""
 
 
 def stage_summary(gathered: Gathered) -> StageSummary:
@@ -87,6 +92,7 @@ def fit_model(
     cores: int,
     seed: int,
     archive: bool = True,
+    check_engine: bool = False,
     progress: Progress | None = None,
 ) -> Fit:
     """Fit every stage that a draw reached.
@@ -96,12 +102,13 @@ def fit_model(
     gathered
         The counted run.
     engine
-        ``nuts`` (PyMC through nutpie, the grid beside it) or ``grid``.
+        ``grid``, or ``nuts`` (PyMC through nutpie, the grid beside it).
     draws, chains, cores, seed
         Posterior draws a chain, chains, cores and the seed.
+    check_engine
+        Whether to sample beside the grid and compare; ``nuts`` always does.
     archive
-        Whether to build inference data and compare the within-task blocks by PSIS-LOO, which import ArviZ; NUTS
-        always does.
+        Whether to collect inference data and compare the within-task blocks by PSIS-LOO; NUTS always does.
     progress
         Told about long steps.
 
@@ -134,22 +141,26 @@ def fit_model(
     if progress is not None:
         progress("fitting by quadrature")
     used = [block for block in blocks.values() if block.tasks]
-    idata: FitArchive | None
-    if engine == "nuts":
+    gap = beside = None
+    if engine == "nuts" or check_engine:
         from verdiv.estimators.nuts_sampling import fit_nuts
 
         nuts = fit_nuts(
             summary, used, priors, draws=draws, chains=chains, cores=cores, seed=seed, progress=progress
         )
-        grid, posterior, icc = nuts.grid, nuts.posterior, dict(nuts.icc)
-        diagnostics, idata = nuts.diagnostics, nuts.idata
-    else:
-        grid = posterior = fit_grid(summary, priors, draws=total, seed=seed)
-        icc = {block.name: fit_icc_grid(block, families, priors, draws=total, seed=seed) for block in used}
-        diagnostics = diagnose(summary, used, posterior, icc, priors, grid=grid, loo=archive, seed=seed)
-        idata = fit_archive(summary, used, posterior, icc, priors, seed=seed) if archive else None
+        gap = compare_engines(nuts.grid, nuts.posterior, summary.N > 0)
+        beside = nuts.diagnostics
     own = _family_blocks(blocks, families, priors, total, seed)
-    return Fit(engine, summary, blocks, priors, grid, posterior, icc | own, diagnostics, idata)
+    if engine == "nuts":
+        icc = dict(nuts.icc) | own
+        return Fit(
+            engine, summary, blocks, priors, nuts.grid, nuts.posterior, icc, nuts.diagnostics, nuts.idata, gap
+        )
+    grid = fit_grid(summary, priors, draws=total, seed=seed)
+    icc = {block.name: fit_icc_grid(block, families, priors, draws=total, seed=seed) for block in used}
+    diagnostics = diagnose(summary, used, grid, icc, priors, grid=grid, loo=archive, seed=seed)
+    idata = fit_archive(summary, used, grid, icc, priors, seed=seed) if archive else None
+    return Fit(engine, summary, blocks, priors, grid, grid, icc | own, diagnostics, idata, gap, beside)
 
 
 def _family_blocks(

@@ -147,7 +147,8 @@ def analyze_log(
     log: RunLog,
     *,
     preregistration: Preregistration | None = None,
-    engine: str = "nuts",
+    engine: str = "grid",
+    check_engine: bool = False,
     draws: int = 1000,
     chains: int = 4,
     cores: int = 2,
@@ -163,7 +164,9 @@ def analyze_log(
     preregistration
         The plan; None makes the analysis exploratory.
     engine
-        ``nuts`` or ``grid``.
+        ``grid`` (quadrature, refined until its error is below .01 posterior sd) or ``nuts`` (PyMC).
+    check_engine
+        Whether to run both and report how far they lie apart.
     draws, chains, cores, seed
         Of the sampler; the bootstrap takes the same seed.
     progress
@@ -189,7 +192,14 @@ def analyze_log(
     gathered = gather(log, preregistration)
     plan, tally = gathered.plan, gathered.tally
     fit = fit_model(
-        gathered, engine=engine, draws=draws, chains=chains, cores=cores, seed=seed, progress=progress
+        gathered,
+        engine=engine,
+        draws=draws,
+        chains=chains,
+        cores=cores,
+        seed=seed,
+        check_engine=check_engine,
+        progress=progress,
     )
     tell("composing estimates")
     k = plan.rules.P2.k
@@ -331,7 +341,8 @@ def analyze(
     log_paths: Sequence[str],
     *,
     preregistration: Preregistration | None = None,
-    engine: str = "nuts",
+    engine: str = "grid",
+    check_engine: bool = False,
     draws: int = 1000,
     chains: int = 4,
     cores: int = 2,
@@ -344,7 +355,7 @@ def analyze(
     ----------
     log_paths
         Paths of run logs; ``-`` is standard input.
-    preregistration, engine, draws, chains, cores, seed, progress
+    preregistration, engine, check_engine, draws, chains, cores, seed, progress
         As for :func:`analyze_log`.
 
     Returns
@@ -360,6 +371,7 @@ def analyze(
         read_run_logs(list(log_paths)),
         preregistration=preregistration,
         engine=engine,
+        check_engine=check_engine,
         draws=draws,
         chains=chains,
         cores=cores,

@@ -18,7 +18,7 @@ Examples:
   verdiv analyze run.runlog.jsonl -o out
   verdiv analyze run.runlog.jsonl --prereg preregistration.toml -o out
   verdiv analyze seed1.runlog.jsonl seed2.runlog.jsonl.zst --prereg verifiers-dividend -o out
-  zcat run.runlog.jsonl.gz | verdiv analyze - --engine grid -o out
+  zcat run.runlog.jsonl.gz | verdiv analyze - --engine nuts -o out
   verdiv analyze run.runlog.jsonl --exit-on falsified -o out
 
 Without a registration the analysis is exploratory: families, weights and arms come from the log, rules and
@@ -33,7 +33,8 @@ def analyze(
     ],
     out: options.OutFolder,
     prereg: options.Prereg = None,
-    engine: options.Engine = options.EngineName.NUTS,
+    engine: options.Engine = options.EngineName.GRID,
+    check_engine: options.CheckEngine = False,
     draws: options.Draws = 1000,
     chains: options.Chains = 4,
     cores: options.Cores = None,
@@ -52,6 +53,7 @@ def analyze(
             out=Path(out),
             force=force,
             engine=engine,
+            check_engine=check_engine,
             draws=draws,
             chains=chains,
             cores=cores,

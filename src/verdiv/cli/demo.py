@@ -20,14 +20,15 @@ app = options.command()
 EXAMPLES = """\b
 Examples:
   verdiv demo
-  verdiv demo -o somewhere --engine grid
+  verdiv demo -o somewhere --engine nuts
   verdiv demo --force --seed 7"""
 
 
 @app.command(epilog=EXAMPLES)
 def demo(
     out: options.OutFolder = Path("verdiv-demo"),
-    engine: options.Engine = options.EngineName.NUTS,
+    engine: options.Engine = options.EngineName.GRID,
+    check_engine: options.CheckEngine = False,
     draws: options.Draws = 1000,
     chains: options.Chains = 4,
     cores: options.Cores = None,
@@ -48,6 +49,7 @@ def demo(
                 out=out,
                 force=force,
                 engine=engine,
+                check_engine=check_engine,
                 draws=draws,
                 chains=chains,
                 cores=cores,

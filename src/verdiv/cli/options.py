@@ -11,6 +11,7 @@ import typer
 
 __all__ = [
     "Chains",
+    "CheckEngine",
     "Cores",
     "Draws",
     "Engine",
@@ -31,8 +32,8 @@ __all__ = [
 class EngineName(StrEnum):
     """How the hierarchical model is integrated."""
 
-    NUTS = "nuts"
     GRID = "grid"
+    NUTS = "nuts"
 
 
 class Severity(StrEnum):
@@ -65,7 +66,11 @@ Cores = Annotated[
     int | None, typer.Option("--cores", min=1, max=1024, help="Cores to use; all of them if absent.")
 ]
 Engine = Annotated[
-    EngineName, typer.Option("--engine", help="nuts samples the model; grid integrates it on a grid.")
+    EngineName, typer.Option("--engine", help="grid integrates the model to a stated error; nuts samples it.")
+]
+CheckEngine = Annotated[
+    bool,
+    typer.Option("--check-engine", help="Run both engines and say how far apart they lie, in posterior sd."),
 ]
 FailOn = Annotated[
     Severity,

@@ -32,6 +32,8 @@ class Job:
     out: Path
     force: bool
     engine: EngineName
+    check_engine: bool
+    """Whether both engines run."""
     draws: int
     """Posterior draws a chain."""
     chains: int
@@ -82,6 +84,7 @@ def run_job(job: Job) -> int:
             list(job.logs),
             preregistration=plan,
             engine=job.engine.value,
+            check_engine=job.check_engine,
             draws=job.draws,
             chains=job.chains,
             cores=_cores(job.cores),

@@ -124,8 +124,20 @@ def _break_even(document: Mapping[str, Any]) -> str | None:
     return f"Break-even budget B*, probability of each: {'; '.join(parts)}"
 
 
+def _engines(document: Mapping[str, Any]) -> list[str]:
+    """Say how far two engines lie apart, where both ran."""
+    found = (document.get("diagnostics") or {}).get("engines")
+    if not found or found.get("largest_mean_gap_in_sd") is None:
+        return []
+    place = f"stage {clean(found.get('stage', ''))}, family {clean(found.get('family', ''))}"
+    return [
+        f"Grid and NUTS differ by at most {found['largest_mean_gap_in_sd']:.3f} posterior sd in a mean ({place}), "
+        f"{found['largest_sd_gap']:.1%} in an sd and {found['largest_end_gap_in_sd']:.3f} sd at an interval's end."
+    ]
+
+
 def _trouble(document: Mapping[str, Any]) -> list[str]:
-    lines = []
+    lines = _engines(document)
     diagnostics = document.get("diagnostics") or {}
     if diagnostics.get("status") == "failed":
         reasons = "; ".join(clean(reason) for reason in diagnostics.get("reasons") or [])

@@ -51,6 +51,15 @@ def _engine(diagnostics: Mapping[str, Any]) -> Facts:
     error = diagnostics.get("grid_error_in_sd")
     if error is not None or _on_grid(diagnostics):
         pairs.append(("Error of the grid, in posterior sd", number(error)))
+    both = diagnostics.get("engines") or {}
+    if both.get("largest_mean_gap_in_sd") is not None:
+        pairs += [
+            (
+                "Largest distance of grid and NUTS means, in posterior sd",
+                number(both["largest_mean_gap_in_sd"]),
+            ),
+            ("Largest relative distance of their sd", number(both.get("largest_sd_gap"))),
+        ]
     return Facts(tuple(pairs))
 
 
