@@ -161,15 +161,15 @@ class OpenAIChat:
             connection.request("POST", path, body, headers)
             if connection.sock is not None:
                 connection.sock.settimeout(max(until - time.monotonic(), 0.001))
-            response = connection.getresponse()
-            data = bytearray()
-            while chunk := response.read1(CHUNK):
-                data += chunk
-                if len(data) > MAX_RESPONSE:
-                    raise ModelFailed("connection", "the response is too long")
-                if time.monotonic() > until:
-                    raise TimeoutError
-            return response.status, _asked_wait(response.getheader("retry-after")), bytes(data)
+            with connection.getresponse() as response:
+                data = bytearray()
+                while chunk := response.read1(CHUNK):
+                    data += chunk
+                    if len(data) > MAX_RESPONSE:
+                        raise ModelFailed("connection", "the response is too long")
+                    if time.monotonic() > until:
+                        raise TimeoutError
+                return response.status, _asked_wait(response.getheader("retry-after")), bytes(data)
         except TimeoutError as error:
             raise ModelFailed("timeout", f"no whole response in {seconds:.3g} s") from error
         except (OSError, http.client.HTTPException) as error:
