@@ -1,0 +1,1 @@
+"""The checks, one small function each, grouped by what they look at."""
