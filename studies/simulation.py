@@ -30,7 +30,7 @@ from verdiv.analysis.gather import Gathered, gather
 from verdiv.estimators.bootstrap import summarise_draws
 from verdiv.estimators.compose import compose
 from verdiv.estimators.direct import Direct, estimate_directly
-from verdiv.estimators.load import NotEstimable, fit_load
+from verdiv.estimators.load import NotEstimable, fit_load_moments
 from verdiv.falsification.evidence import Evidence
 from verdiv.falsification.rules import evaluate_rules
 from verdiv.preregistration import Preregistration, read_preregistration
@@ -144,9 +144,17 @@ def estimate(gathered: Gathered, truth: Any, engine: str, seed: int, draws: int)
 def judge(gathered: Gathered, direct: Direct, icc: Any, seed: int) -> dict[str, str]:
     """Verdict of each rule."""
     heavy = gathered.plan.rules.R4.condition
-    load_heavy = fit_load(gathered.draws, heavy) if heavy in gathered.conditions else NotEstimable("absent")
+    load_heavy = (
+        fit_load_moments(gathered.load[heavy]) if heavy in gathered.conditions else NotEstimable("absent")
+    )
     evidence = Evidence(
-        gathered.plan, direct, gathered.conditions, fit_load(gathered.draws), load_heavy, icc, seed=seed
+        gathered.plan,
+        direct,
+        gathered.conditions,
+        fit_load_moments(gathered.load["primary"]),
+        load_heavy,
+        icc,
+        seed=seed,
     )
     return {name: r.verdict.value for name, r in evaluate_rules(evidence).items()}
 

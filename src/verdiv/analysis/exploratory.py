@@ -78,7 +78,7 @@ def limits_block(gathered: Gathered) -> list[str]:
             "The ground truth sent draws to retry. A deployed gate sees only what its verifier flags, so quality after "
             "retries is an upper bound for one that misses errors."
         )
-    if (tally.draws.flagged >= 0).any():
+    if tally.has_flags:
         said.append("Silent errors stay silent: no arm gated by this verifier can rise above 1 − p_s.")
     if tally.unclassified:
         said.append(

@@ -11,7 +11,7 @@ from verdiv.analysis.gather import PRIMARY, Gathered
 from verdiv.estimators.bootstrap import summarise_draws
 from verdiv.estimators.compose import Composition
 from verdiv.estimators.direct import Direct
-from verdiv.estimators.observations import KINDS, FloatArray
+from verdiv.estimators.observations import FloatArray
 from verdiv.pricing.breakeven import REGIMES, explain
 
 __all__ = ["break_even_block", "flow_block", "frontier_block", "ledger_block", "per_seed_block"]
@@ -107,70 +107,53 @@ def break_even_block(
 
 def flow_block(gathered: Gathered) -> list[dict[str, Any]]:
     """Per arm and condition: planned initial draws, draws attempted, errored, unscored, copied and analysed."""
-    d = gathered.draws
     plan = gathered.plan
+    order = {condition: i for i, condition in enumerate(gathered.account.conditions)}
     rows = []
-    own = d.source == np.arange(len(d))
-    for condition in sorted({str(c) for c in d.condition}, key=lambda c: (c != PRIMARY, c)):
-        for arm in sorted({str(a) for a in d.arm[d.condition == condition]}, key=_rank):
-            mine = (d.arm == arm) & (d.condition == condition)
-            planned = None
-            if gathered.mode == "registered" and condition == PRIMARY and arm in plan.arms:
-                per_chain = plan.arms[arm].k or 1
-                runs = 1 + plan.greedy_reruns if arm == "A0" else max(1, len(plan.seeds))
-                planned = plan.suite.tasks * per_chain * runs
-            rows.append(
-                {
-                    "arm": arm,
-                    "condition": condition,
-                    "planned": planned,
-                    "initial": int((mine & (d.kind == KINDS["initial"])).sum()),
-                    "attempted": int(mine.sum()),
-                    "errored": int((mine & d.errored).sum()),
-                    "unscored": int((mine & ~d.errored & (d.correct < 0)).sum()),
-                    "copies": int((mine & ~own & d.measured).sum()),
-                    "analysed": int((mine & d.measured & own).sum()),
-                }
-            )
+    for flow in sorted(gathered.account.flow, key=lambda f: (order[f.condition], _rank(f.arm))):
+        planned = None
+        if gathered.mode == "registered" and flow.condition == PRIMARY and flow.arm in plan.arms:
+            per_chain = plan.arms[flow.arm].k or 1
+            runs = 1 + plan.greedy_reruns if flow.arm == "A0" else max(1, len(plan.seeds))
+            planned = plan.suite.tasks * per_chain * runs
+        rows.append(
+            {
+                "arm": flow.arm,
+                "condition": flow.condition,
+                "planned": planned,
+                "initial": flow.initial,
+                "attempted": flow.attempted,
+                "errored": flow.errored,
+                "unscored": flow.unscored,
+                "copies": flow.copies,
+                "analysed": flow.analysed,
+            }
+        )
     return rows
 
 
 def ledger_block(gathered: Gathered) -> dict[str, Any]:
     """The bill as run (each draw once) and as registered (shared draws in every arm that lists them)."""
-    d = gathered.draws
-    plan = gathered.plan
-    own = d.source == np.arange(len(d))
-    primary = d.condition == PRIMARY
-    cells = (
-        np.unique(np.stack([d.task[primary], d.replicate[primary]], axis=1), axis=0)
-        if primary.any()
-        else np.empty((0, 2))
-    )
-    rows = []
-    for arm in sorted({str(a) for a in d.arm}, key=_rank):
-        mine = d.arm == arm
-        rows.append(
-            {
-                "arm": arm,
-                "draws": int((mine & own).sum()),
-                "units": float(d.billed[mine & own].sum()),
-                "units_per_task": float(d.billed[mine & own & primary].sum()) / max(len(cells), 1),
-                "as_registered": float(d.billed[mine & primary].sum()) / max(len(cells), 1),
-            }
-        )
-    total = float(d.billed[own].sum())
-    bound = plan.rate_card.declared_bound_units
-    worst = None
-    if len(cells):
-        key = d.task[primary] * (int(d.replicate.max()) + 1) + d.replicate[primary]
-        worst = float(np.bincount(key, weights=d.billed[primary]).max())
-    price = plan.rate_card.cost_small_usd
+    account, card = gathered.account, gathered.plan.rate_card
+    cells = max(account.cells, 1)
+    books = [account.ledger[arm] for arm in sorted(account.ledger, key=_rank)]
+    total = sum(book.units for book in books)
+    bound, worst, price = card.declared_bound_units, account.worst_cell, card.cost_small_usd
     return {
-        "rows": rows,
-        "cells": len(cells),
+        "rows": [
+            {
+                "arm": book.arm,
+                "draws": book.draws,
+                "units": book.units,
+                "units_per_task": book.primary_units / cells,
+                "as_registered": book.as_registered / cells,
+            }
+            for book in books
+        ],
+        "cells": account.cells,
         "total_units": total,
-        "units_per_task": float(d.billed[own & primary].sum()) / max(len(cells), 1),
-        "registered_units_per_task": float(d.billed[primary].sum()) / max(len(cells), 1),
+        "units_per_task": sum(book.primary_units for book in books) / cells,
+        "registered_units_per_task": sum(book.as_registered for book in books) / cells,
         "worst_cell_units": worst,
         "declared_bound": bound,
         "within_bound": None if bound is None or worst is None else bool(worst <= bound + 1e-9),
@@ -181,26 +164,21 @@ def ledger_block(gathered: Gathered) -> dict[str, Any]:
 def per_seed_block(gathered: Gathered) -> list[dict[str, Any]]:
     """Quality of every arm at its budgets under each seed, over the tasks that were run."""
     rows = []
-    b = gathered.plan.break_even_budget
-    for arm in sorted(gathered.tally.chains, key=_rank):
-        chains = gathered.tally.chains[arm]
+    tally, b = gathered.tally, gathered.plan.break_even_budget
+    for arm in sorted(tally.arms, key=_rank):
         budgets = (
-            [1]
-            if arm in ("A0", "A1", "A4")
-            else sorted({1, b} & {x for a, x in gathered.tally.at_budget if a == arm})
+            [1] if arm in ("A0", "A1", "A4") else sorted({1, b} & {x for a, x in tally.at_budget if a == arm})
         )
-        for budget in budgets:
-            outcome = chains.answers(budget)
-            for replicate in sorted(set(chains.replicate.tolist())):
-                mine = (chains.replicate == replicate) & (outcome >= 0)
-                if mine.any():
-                    rows.append(
-                        {
-                            "arm": arm,
-                            "budget": budget if arm != "A1" else gathered.plan.rules.P2.k,
-                            "replicate": int(replicate),
-                            "quality": float(outcome[mine].mean()),
-                            "tasks": whole(float(mine.sum())),
-                        }
-                    )
+        rows += [
+            {
+                "arm": arm,
+                "budget": budget if arm != "A1" else gathered.plan.rules.P2.k,
+                "replicate": seed.replicate,
+                "quality": seed.k / seed.n,
+                "tasks": whole(seed.n),
+            }
+            for budget in budgets
+            for seed in tally.answers(arm, budget)
+            if seed.n
+        ]
     return rows

@@ -2,46 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
+from verdiv.analysis.counting import Counts, combine, count_piece, exclude
 from verdiv.errors import Fault, InputRefused
-from verdiv.estimators.observations import KINDS, DrawColumns, FloatArray, draw_columns
-from verdiv.estimators.tally import Tally, tally_draws
+from verdiv.estimators.account import PRIMARY, RunAccount, run_account
+from verdiv.estimators.assemble import assemble
+from verdiv.estimators.load import LoadMoments
+from verdiv.estimators.observations import FloatArray
+from verdiv.estimators.tally import Tally
 from verdiv.preregistration import Preregistration, check_coverage, default_preregistration
-from verdiv.runlog.table import Finding, RunLog
+from verdiv.runlog.records import Header
+from verdiv.runlog.table import Finding, InputFile, RunLog
 
-__all__ = ["Gathered", "gather"]
-
-PRIMARY = "primary"
+__all__ = [
+    "PRIMARY",
+    "Gathered",
+    "check_gate",
+    "common_gate",
+    "default_plan",
+    "exclusion_rules",
+    "gather",
+    "gather_counts",
+    "table_plan",
+]
 
 
 @dataclass(frozen=True)
 class Gathered:
     """One run, counted, with the plan it is judged by."""
 
-    log: RunLog
+    headers: tuple[Header, ...]
+    inputs: tuple[InputFile, ...]
     plan: Preregistration
     mode: str
     """``registered`` or ``exploratory``."""
     gate: str
-    draws: DrawColumns
+    account: RunAccount
+    """Draws as they were made and paid for."""
     tally: Tally
     """Counts under the primary condition."""
     conditions: Mapping[str, Tally]
     """Counts under every other condition."""
+    load: Mapping[str, tuple[LoadMoments, LoadMoments]]
+    """What the load regression needs, by condition."""
     weights: FloatArray
     """Family weights in the order of the tally's families, shape ``(families,)``."""
-    excluded: Mapping[str, int]
-    """Exclusion rule to the number of draws it took out."""
     findings: tuple[Finding, ...]
 
 
-def _gate(log: RunLog) -> str:
-    gates = sorted({str(h.gate) for h in log.headers})
+def common_gate(headers: Sequence[Header]) -> str:
+    """Gate of several logs; one without retries joins either kind.
+
+    Raises
+    ------
+    InputRefused
+        One log gated by the verifier and another by the truth.
+    """
+    gates = sorted({str(h.gate) for h in headers})
     if len(gates) > 1 and "none" in gates:  # a log without retries joins either kind
         gates.remove("none")
     if len(gates) > 1:
@@ -52,36 +75,26 @@ def _gate(log: RunLog) -> str:
     return gates[0]
 
 
-def _excluded(table: pd.DataFrame, plan: Preregistration) -> tuple[pd.DataFrame, dict[str, int]]:
-    """Replay the registered exclusion rules; each counts what it takes out of what was left."""
-    counts: dict[str, int] = {}
-    for rule in plan.exclusions:
-        if rule.when == "error":
-            hit = table["error_kind"].notna()
-        elif rule.when == "unscored":
-            hit = table["correct"].isna()
-        else:
-            hit = table[rule.when].isin(rule.values)
-        if rule.scope == "task":
-            hit = table["task_id"].isin(set(table.loc[hit, "task_id"]))
-        counts[rule.id] = int(hit.sum())
-        table = table[~hit]
-    return table, counts
+def default_plan(
+    sizes: Mapping[str, int], attempts: Mapping[str, int], votes: int, gate: str
+) -> Preregistration:
+    """Plan of an exploratory analysis of a run with these families, attempts by arm, and votes of A1."""
+    largest = dict(attempts)
+    if votes:
+        largest["A1"] = votes if votes % 2 else votes - 1
+    return default_preregistration(sizes, sorted(attempts), largest, gate)
 
 
-def _default_plan(table: pd.DataFrame, gate: str) -> Preregistration:
+def table_plan(table: pd.DataFrame, gate: str) -> Preregistration:
+    """Plan of an exploratory analysis of a draws table."""
     sizes = table.groupby("family")["task_id"].nunique()
     attempts = {str(k): int(v) for k, v in table.groupby("arm")["attempt"].max().items()}
     votes = table[(table["arm"] == "A1") & (table["prompt_kind"] == "initial")]
-    if len(votes):
-        per_chain = int(votes.groupby(["task_id", "replicate"]).size().max())
-        attempts["A1"] = per_chain if per_chain % 2 else per_chain - 1
-    return default_preregistration(
-        {str(k): int(v) for k, v in sizes.items()}, sorted(set(table["arm"])), attempts, gate
-    )
+    most = int(votes.groupby(["task_id", "replicate"]).size().max()) if len(votes) else 0
+    return default_plan({str(k): int(v) for k, v in sizes.items()}, attempts, most, gate)
 
 
-def _noticed(draws: DrawColumns, tally: Tally, plan: Preregistration, mode: str) -> list[Finding]:
+def _noticed(account: RunAccount, tally: Tally, plan: Preregistration, mode: str) -> list[Finding]:
     out: list[Finding] = []
     if tally.disagreeing_copies:
         out.append(
@@ -104,15 +117,13 @@ def _noticed(draws: DrawColumns, tally: Tally, plan: Preregistration, mode: str)
                 ("P2", "P3", "R2"),
             )
         )
-    redraw = (draws.kind == KINDS["blind"]) & (draws.temperature == 0.0) & (draws.parent >= 0)
-    rows = np.flatnonzero(redraw & (draws.output >= 0))
-    differ = int((draws.output[rows] != draws.output[draws.parent[rows]]).sum())
-    if differ:
+    if account.greedy_bytes:
         out.append(
             Finding(
                 "low",
                 "log.greedy_bytes",
-                f"{differ} of {len(rows)} greedy blind redraws differ in their bytes from the draw they repeat.",
+                f"{account.greedy_bytes} of {account.greedy_redraws} greedy blind redraws differ in their bytes "
+                "from the draw they repeat.",
                 ("P1",),
             )
         )
@@ -141,53 +152,104 @@ def gather(log: RunLog, registration: Preregistration | None) -> Gathered:
         No draw at all, logs with different gates, a family or arm that the registration does not know, or a
         registered gate that is not the log's.
     """
-    gate = _gate(log)
+    gate = common_gate(log.headers)
     if len(log.draws) == 0:
         fault = Fault(
             log.inputs[0].path if log.inputs else "log", "at least one draw", "none", "run the protocol first"
         )
         raise InputRefused("The log holds no draws.", [fault])
     table = log.draws
-    mode = "exploratory" if registration is None else "registered"
-    plan = registration if registration is not None else _default_plan(table, gate)
+    plan = registration if registration is not None else table_plan(table, gate)
     if registration is not None:
         check_coverage(plan, set(table["family"]), set(table["arm"]))
-        if str(plan.gate) != gate:
-            fault = Fault(
-                "log",
-                f"gate {plan.gate} as registered",
-                gate,
-                "analyse with the registration of this run",
-                field="gate",
-            )
-            raise InputRefused("The log does not follow the registration.", [fault])
-    table, excluded = _excluded(table, plan)
+        check_gate(plan, gate)
+    table, excluded = exclude(table, plan)
     if len(table) == 0:
         raise InputRefused(
             "No draw is left.",
             [Fault("registration", "exclusion rules that leave draws", "none left", "amend the rules")],
         )
-    try:
-        draws = draw_columns(table)
-    except ValueError as error:
-        fault = Fault("log", "one family a task", str(error), "give each task one family", field="family")
-        raise InputRefused("The log contradicts itself.", [fault]) from error
-    k = plan.rules.P2.k
-    tally = tally_draws(draws, gate=gate, b_max=plan.max_budget, majority_k=k)
-    others = sorted({str(c) for c in draws.condition} - {PRIMARY})
-    conditions = {
-        c: tally_draws(draws, gate=gate, b_max=plan.max_budget, majority_k=k, condition=c) for c in others
+    counts = combine(
+        [count_piece(table, gate=gate, b_max=plan.max_budget)],
+        gate=gate,
+        b_max=plan.max_budget,
+        excluded=excluded,
+        headers=log.headers,
+        inputs=log.inputs,
+        findings=log.findings,
+    )
+    return _judged(counts, plan, "exploratory" if registration is None else "registered")
+
+
+def check_gate(plan: Preregistration, gate: str) -> None:
+    """Refuse a run that another gate sent to retry than the registration says."""
+    if str(plan.gate) != gate:
+        fault = Fault(
+            "log",
+            f"gate {plan.gate} as registered",
+            gate,
+            "analyse with the registration of this run",
+            field="gate",
+        )
+        raise InputRefused("The log does not follow the registration.", [fault])
+
+
+def exclusion_rules(plan: Preregistration) -> str:
+    """Exclusion rules of a plan as text: the same rules, the same text."""
+    rules = [rule.model_dump(mode="json") for rule in plan.exclusions]
+    return json.dumps(rules, sort_keys=True, ensure_ascii=True)
+
+
+def gather_counts(counts: Counts, registration: Preregistration | None) -> Gathered:
+    """Put a run that was counted earlier under its registration, or under the default plan.
+
+    Raises
+    ------
+    InputRefused
+        A family, arm or gate that the registration does not know, or counts made for another largest budget or
+        without the registered exclusions.
+    """
+    sizes = np.bincount(counts.tasks.family, minlength=len(counts.tasks.families))
+    families = dict(zip(counts.tasks.families, sizes.tolist(), strict=True))
+    account = run_account([counts.account])
+    plan = registration or default_plan(families, account.attempts, account.votes, counts.gate)
+    if registration is not None:
+        check_coverage(plan, set(families), set(account.attempts))
+        check_gate(plan, counts.gate)
+    where = counts.inputs[0].path if counts.inputs else "tally"
+    faults = [
+        Fault(where, expected, got, "tally the logs again, with this registration", field=field)
+        for field, expected, got in (
+            ("max_budget", str(plan.max_budget), str(counts.b_max)),
+            ("exclusions", exclusion_rules(plan), counts.exclusions),
+        )
+        if expected != got
+    ]
+    if faults:
+        raise InputRefused("The tally was not made for this plan.", faults)
+    return _judged(counts, plan, "exploratory" if registration is None else "registered")
+
+
+def _judged(counts: Counts, plan: Preregistration, mode: str) -> Gathered:
+    tallies = {
+        condition: assemble(
+            shard, counts.tasks, gate=counts.gate, b_max=plan.max_budget, majority_k=plan.rules.P2.k
+        )
+        for condition, shard in counts.shards.items()
     }
+    tally = tallies.pop(PRIMARY)
+    account = run_account([counts.account])
     weights = np.array([plan.families[f] for f in tally.families], dtype=np.float64)
     return Gathered(
-        log=log,
+        headers=counts.headers,
+        inputs=counts.inputs,
         plan=plan,
         mode=mode,
-        gate=gate,
-        draws=draws,
+        gate=counts.gate,
+        account=account,
         tally=tally,
-        conditions=conditions,
+        conditions=tallies,
+        load=counts.load,
         weights=weights / weights.sum(),
-        excluded=excluded,
-        findings=(*log.findings, *_noticed(draws, tally, plan, mode)),
+        findings=(*counts.findings, *_noticed(account, tally, plan, mode)),
     )

@@ -30,7 +30,7 @@ from verdiv.analysis.frontier import (
     ledger_block,
     per_seed_block,
 )
-from verdiv.analysis.gather import Gathered, gather
+from verdiv.analysis.gather import PRIMARY, Gathered, gather
 from verdiv.analysis.verdicts import (
     conjunction_block,
     expected_wrong,
@@ -41,7 +41,7 @@ from verdiv.analysis.verdicts import (
 from verdiv.estimators.archive import FitArchive
 from verdiv.estimators.compose import compose
 from verdiv.estimators.direct import Direct, estimate_directly
-from verdiv.estimators.load import NotEstimable, fit_load
+from verdiv.estimators.load import NotEstimable, fit_load_moments
 from verdiv.falsification.evidence import Evidence, break_even_draws
 from verdiv.falsification.rules import evaluate_rules
 from verdiv.falsification.rules.dividend import headroom
@@ -96,7 +96,7 @@ def _registration_block(gathered: Gathered) -> dict[str, Any]:
             "seen_before": None,
             "plan": json.loads(plan.model_dump_json()),
         }
-    first = gathered.draws.started[np.isfinite(gathered.draws.started)]
+    first = gathered.account.first_start
     return {
         "digest": plan.digest,
         "status": "read",
@@ -106,7 +106,7 @@ def _registration_block(gathered: Gathered) -> dict[str, Any]:
         "plan": json.loads(plan.model_dump_json()),
         "locked_at": None,
         "strength": "read from a file; no lock was checked",
-        "first_draw_at": datetime.fromtimestamp(float(first.min()), UTC).isoformat() if len(first) else None,
+        "first_draw_at": None if first is None else datetime.fromtimestamp(first, UTC).isoformat(),
         "order": "not established: the registration carries no lock",
         "verify_command": _verify_command(plan.source),
         "amendments": [],
@@ -129,7 +129,7 @@ def _digest_findings(gathered: Gathered) -> list[Finding]:
     if gathered.mode == "exploratory":
         return []
     out = []
-    for header, source in zip(gathered.log.headers, gathered.log.inputs, strict=True):
+    for header, source in zip(gathered.headers, gathered.inputs, strict=True):
         said = header.preregistration_sha256
         if said is None:
             message = (
@@ -215,10 +215,10 @@ def analyze_log(
     tell("bootstrapping tasks")
     direct = Direct(tally, gathered.weights, draws=BOOTSTRAP_DRAWS, seed=seed)
     estimates = estimate_directly(direct)
-    load = fit_load(gathered.draws)
+    load = fit_load_moments(gathered.load[PRIMARY])
     heavy = plan.rules.R4.condition
     load_heavy = (
-        fit_load(gathered.draws, heavy)
+        fit_load_moments(gathered.load[heavy])
         if heavy in gathered.conditions
         else NotEstimable(f"no draws under condition {heavy!r}")
     )
@@ -252,7 +252,7 @@ def analyze_log(
                 "tasks": i.tasks,
                 "status": i.status,
             }
-            for i in log.inputs
+            for i in gathered.inputs
         ],
         "preregistration": _registration_block(gathered),
         "estimates": block,
@@ -273,7 +273,7 @@ def analyze_log(
         "ledger": ledger_block(gathered),
         "per_seed": per_seed_block(gathered),
         "exploratory": exploratory_block(gathered, direct, composition, block),
-        "exclusions": [{"rule": rule, "draws": count} for rule, count in gathered.excluded.items()],
+        "exclusions": [{"rule": rule, "draws": count} for rule, count in gathered.account.excluded.items()],
         "findings": [
             {"severity": f.severity, "check": f.check, "message": f.message, "rules": list(f.rules)}
             for f in findings

@@ -20,7 +20,16 @@ from verdiv.estimators.observations import (
     IntArray,
 )
 
-__all__ = ["ArmAtBudget", "Chains", "chains_of", "majority_at", "replicate_pairs"]
+__all__ = [
+    "ArmAtBudget",
+    "Chains",
+    "Majority",
+    "chains_of",
+    "greatest_bill",
+    "majority_by_marks",
+    "majority_by_outputs",
+    "replicate_pairs",
+]
 
 MAX_ATTEMPTS = 64
 """Attempts of a chain that are looked at; longer chains are cut there."""
@@ -42,6 +51,10 @@ class ArmAtBudget:
     """Sum of their bills within the budget, in units of one small draw."""
     residual: FloatArray
     """Scored chains still sent to retry at this budget."""
+    settled: FloatArray
+    """Scored chains with a correct answer that was not sent to retry."""
+    highest: float
+    """Largest bill of a chain within the budget, as seen."""
     greatest: float
     """Largest bill of a chain within the budget, in the same units; two first draws where none was retried."""
     least: float
@@ -115,24 +128,36 @@ class Chains:
             bill_n=total(np.ones(len(chain))),
             bill=total(bill),
             residual=total((pending & scored).astype(float)),
-            greatest=self._greatest(bill, width),
+            settled=total(((outcome == 1) & ~pending).astype(float)),
+            highest=float(bill.max()) if len(bill) else 1.0,
+            greatest=greatest_bill(
+                float(bill.max()) if len(bill) else 1.0,
+                float(np.nanmax(first)) if len(first) else 1.0,
+                budget,
+                self.attempts,
+            ),
             least=float(np.nanmin(first)) if len(first) else 1.0,
         )
-
-    def _greatest(self, bill: FloatArray, width: int) -> float:
-        """Largest bill seen within a budget, or two first draws where nothing was ever retried.
-
-        The pseudo-task of the bootstrap stands there. At the largest bill possible it would pull the mean of a
-        bill that is nearly always that of one draw by several standard errors.
-        """
-        if not len(bill):
-            return 1.0
-        first = float(np.nanmax(self.billed[:, 0]))
-        return max(float(bill.max()), first if width == 1 or self.attempts == 1 else 2.0 * first)
 
     def answers(self, budget: int) -> IntArray:
         """Outcome of each chain's answer at one budget: 1, 0, or -1 where it was not scored."""
         return np.asarray(self.correct[np.arange(len(self.task)), self.emission(budget)])
+
+
+def greatest_bill(highest: float, first: float, budget: int, attempts: int) -> float:
+    """Largest bill seen within a budget, or two first draws where nothing was ever retried.
+
+    The pseudo-task of the bootstrap stands there. At the largest bill possible it would pull the mean of a
+    bill that is nearly always that of one draw by several standard errors.
+
+    Parameters
+    ----------
+    highest, first
+        Largest bill of a chain within the budget, and of a first draw.
+    budget, attempts
+        Budget, and attempts of the longest chain.
+    """
+    return max(highest, first if min(budget, attempts) == 1 else 2.0 * first)
 
 
 def _matrix(
@@ -171,25 +196,21 @@ def chains_of(draws: DrawColumns, arm: str, *, gate: str, condition: str = "prim
     rows = rows[draws.attempt[rows] <= MAX_ATTEMPTS]
     if len(rows) == 0:
         return None
-    cell = pd.DataFrame(
-        {
-            "task": draws.task[rows],
-            "replicate": draws.replicate[rows],
-            "attempt": draws.attempt[rows],
-            "lost": ~draws.measured[rows],
-            "row": rows,
-        }
-    )
-    cell = cell.sort_values(["task", "replicate", "attempt", "lost", "row"], kind="stable")
-    cell = cell.drop_duplicates(["task", "replicate", "attempt"])
-    chain = cell.groupby(["task", "replicate"], sort=False).ngroup().to_numpy()
-    place = cell.groupby(["task", "replicate"], sort=False).cumcount().to_numpy()
-    contiguous = cell["attempt"].to_numpy() == place + 1
-    cell, chain, place = cell[contiguous], chain[contiguous], place[contiguous]
-    if len(cell) == 0:
+    lost = ~draws.measured[rows]
+    row = rows[np.lexsort((rows, lost, draws.attempt[rows], draws.replicate[rows], draws.task[rows]))]
+    task, replicate, attempt = draws.task[row], draws.replicate[row], draws.attempt[row]
+    chain_starts = np.ones(len(row), dtype=bool)
+    chain_starts[1:] = (np.diff(task) != 0) | (np.diff(replicate) != 0)
+    cell_starts = chain_starts.copy()
+    cell_starts[1:] |= np.diff(attempt) != 0
+    row, chain_starts, attempt = row[cell_starts], chain_starts[cell_starts], attempt[cell_starts]
+    chain = np.cumsum(chain_starts) - 1
+    place = np.arange(len(row)) - np.flatnonzero(chain_starts)[chain]
+    contiguous = attempt == place + 1
+    row, chain, place = row[contiguous], chain[contiguous], place[contiguous]
+    if len(row) == 0:
         return None
     kept, chain = np.unique(chain, return_inverse=True)
-    row = cell["row"].to_numpy()
     shape = (len(kept), int(place.max()) + 1)
     outcome = np.where(draws.errored[row], -1, draws.correct[row])
     correct = _matrix(outcome.astype(float), chain, place, shape, -1.0).astype(np.int64)
@@ -223,19 +244,55 @@ def chains_of(draws: DrawColumns, arm: str, *, gate: str, condition: str = "prim
     )
 
 
-def majority_at(
-    draws: DrawColumns, arm: str, k: int, *, condition: str = "primary"
-) -> tuple[ArmAtBudget, Chains] | None:
-    """Answer of a majority arm over its first ``k`` draws, per task.
+@dataclass(frozen=True)
+class Majority:
+    """Answers of a majority arm over its first draws, by one way of telling the plurality."""
 
-    The plurality is taken over canonical outputs (their hashes), ties to the earliest. Where outputs were not
-    shared, the draw marked ``emitted`` is used, which is possible only for ``k`` equal to the number of draws made.
+    tally: ArmAtBudget
+    emitted: Chains
+    """The emitted draws as one-draw chains."""
+    unknown: int
+    """Chains whose plurality cannot be told in this way; unless 0, nothing else here counts."""
+
+
+def majority_by_outputs(
+    draws: DrawColumns, arm: str, k: int, *, condition: str = "primary"
+) -> Majority | None:
+    """Answer by the plurality of canonical outputs (their hashes), ties to the earliest.
 
     Returns
     -------
-    tuple or None
-        Tally per task, and the emitted draws as one-draw chains; None where no chain reaches ``k`` draws.
+    Majority or None
+        Tally per task; None where no chain reaches ``k`` draws.
     """
+    found = _ballots(draws, arm, k, condition)
+    if found is None:
+        return None
+    matrix, _ = found
+    outputs = draws.output[matrix]
+    votes = (outputs[:, :, None] == outputs[:, None, :]).sum(axis=2)
+    return _majority(draws, arm, matrix, votes.argmax(axis=1), int((outputs < 0).any(axis=1).sum()))
+
+
+def majority_by_marks(draws: DrawColumns, arm: str, k: int, *, condition: str = "primary") -> Majority | None:
+    """Answer by the draw that the log marks as ``emitted``, possible only where ``k`` is all that were drawn.
+
+    Returns
+    -------
+    Majority or None
+        Tally per task; None where no chain reaches ``k`` draws.
+    """
+    found = _ballots(draws, arm, k, condition)
+    if found is None:
+        return None
+    matrix, size = found
+    marked = draws.emitted[matrix] == 1
+    unknown = int(((size != k) | (marked.sum(axis=1) != 1)).sum())
+    return _majority(draws, arm, matrix, marked.argmax(axis=1), unknown)
+
+
+def _ballots(draws: DrawColumns, arm: str, k: int, condition: str) -> tuple[IntArray, IntArray] | None:
+    """Rows of the first ``k`` draws of each chain that has as many, and how many it has."""
     rows = np.flatnonzero(
         (draws.arm == arm)
         & (draws.condition == condition)
@@ -244,46 +301,38 @@ def majority_at(
     )
     if len(rows) == 0:
         return None
-    cell = pd.DataFrame(
-        {
-            "task": draws.task[rows],
-            "replicate": draws.replicate[rows],
-            "attempt": draws.attempt[rows],
-            "row": rows,
-        }
-    ).sort_values(["task", "replicate", "attempt", "row"], kind="stable")
-    key = cell.groupby(["task", "replicate"], sort=False)
-    chain, place = key.ngroup().to_numpy(), key.cumcount().to_numpy()
-    size = np.bincount(chain)
-    row = cell["row"].to_numpy()
-    inside = (place < k) & (size[chain] >= k)
-    if not inside.any():
+    order = np.lexsort((rows, draws.attempt[rows], draws.replicate[rows], draws.task[rows]))
+    row = rows[order]
+    new = np.ones(len(row), dtype=bool)
+    new[1:] = (np.diff(draws.task[row]) != 0) | (np.diff(draws.replicate[row]) != 0)
+    starts = np.flatnonzero(new)
+    size = np.diff(np.append(starts, len(row)))
+    enough = size >= k
+    if not enough.any():
         return None
-    kept, number = np.unique(chain[inside], return_inverse=True)
-    matrix = np.full((len(kept), k), -1, dtype=np.int64)
-    matrix[number, place[inside]] = row[inside]
-    outputs = draws.output[matrix]
-    marked = draws.emitted[matrix] == 1
-    if (outputs >= 0).all():
-        votes = (outputs[:, :, None] == outputs[:, None, :]).sum(axis=2)
-        winner = votes.argmax(axis=1)
-    elif (size[kept] == k).all() and (marked.sum(axis=1) == 1).all():
-        winner = marked.argmax(axis=1)
-    else:
-        return None
-    chosen = matrix[np.arange(len(kept)), winner]
+    matrix = row[starts[enough][:, None] + np.arange(k)[None, :]]
+    return matrix.astype(np.int64), size[enough].astype(np.int64)
+
+
+def _majority(draws: DrawColumns, arm: str, matrix: IntArray, winner: IntArray, unknown: int) -> Majority:
+    k = matrix.shape[1]
+    chosen = matrix[np.arange(len(matrix)), winner]
     task = draws.task[chosen]
     outcome = draws.correct[chosen]
     bill = draws.billed[matrix].sum(axis=1)
     tasks = len(draws.tasks)
+    right = np.bincount(task, weights=(outcome == 1).astype(float), minlength=tasks).astype(float)
+    chains = np.bincount(task, minlength=tasks).astype(float)
     tally = ArmAtBudget(
         arm=arm,
         budget=k,
-        n=np.bincount(task, minlength=tasks).astype(float),
-        k=np.bincount(task, weights=(outcome == 1).astype(float), minlength=tasks).astype(float),
-        bill_n=np.bincount(task, minlength=tasks).astype(float),
+        n=chains,
+        k=right,
+        bill_n=chains,
         bill=np.bincount(task, weights=bill, minlength=tasks).astype(float),
         residual=np.zeros(tasks),
+        settled=right,
+        highest=float(bill.max()),
         greatest=float(bill.max()),
         least=float(bill.min()),
     )
@@ -292,14 +341,14 @@ def majority_at(
         tasks=tasks,
         task=task,
         replicate=draws.replicate[chosen],
-        length=np.ones(len(kept), dtype=np.int64),
+        length=np.ones(len(matrix), dtype=np.int64),
         correct=outcome[:, None],
-        retry=np.zeros((len(kept), 1), dtype=np.int64),
+        retry=np.zeros((len(matrix), 1), dtype=np.int64),
         billed=bill[:, None],
         rows=chosen[:, None],
         greedy=draws.temperature[chosen] == 0.0,
     )
-    return tally, emitted
+    return Majority(tally, emitted, unknown)
 
 
 def replicate_pairs(draws: DrawColumns, chains: Chains, budget: int) -> tuple[FloatArray, FloatArray]:

@@ -192,7 +192,7 @@ def _small_frontier(
     r: _Rates, icc: Mapping[str, IccPosterior], b_max: int, k_max: int
 ) -> dict[tuple[str, int], ModelPoint]:
     out: dict[tuple[str, int], ModelPoint] = {}
-    arms = set(r.tally.chains)
+    arms = set(r.tally.arms)
     stochastic, greedy, own = r.get("q"), r.get("q_greedy"), r.q
     fpr = np.zeros(r.shape) if r.truth else (r.get("fpr", 0.0) if "fpr" in r.m else np.zeros(r.shape))
     gate, block = r.delta_gate, icc.get("q")
@@ -260,7 +260,7 @@ def _feedback(
 def _teacher_frontier(r: _Rates, rho: float, b_max: int) -> dict[tuple[str, int], ModelPoint]:
     out: dict[tuple[str, int], ModelPoint] = {}
     q, delta = r.get("q_T"), r.get("delta_T")
-    arms = set(r.tally.chains)
+    arms = set(r.tally.arms)
     if q is None:
         return out
     if "A4" in arms:
@@ -314,7 +314,7 @@ def compose(
     q, gate = r.q, r.delta_gate
     fpr = np.zeros(r.shape) if r.truth or "fpr" not in r.m else r.m["fpr"]
     q_t = r.get("q_T")
-    if q_t is not None and "A3" in tally.chains:
+    if q_t is not None and "A3" in tally.arms:
         for b in range(1, b_max + 1):
             price = _feedback(r, b, q, gate, fpr)
             if price is not None:

@@ -144,22 +144,17 @@ class Direct:
     ) -> tuple[FloatArray, FloatArray] | None:
         """Quality and bill of A3 with its residual sent to the teacher, A4's draw of the same task spliced in."""
         a3, a4 = self.tally.at_budget.get(("A3", budget)), self.tally.at_budget.get(("A4", 1))
-        chains = self.tally.chains.get("A3")
-        if a3 is None or a4 is None or chains is None:
+        if a3 is None or a4 is None:
             return None
         common = (a3.n > 0) & (a4.n > 0)
         if not common.any():
             return None
         q_teacher = np.divide(a4.k, a4.n, out=np.zeros_like(a4.k), where=a4.n > 0)
         b_teacher = np.divide(a4.bill, a4.bill_n, out=np.zeros_like(a4.bill), where=a4.bill_n > 0)
-        emitted = chains.emission(budget)
-        index = np.arange(len(chains.task))
-        settled = (chains.correct[index, emitted] == 1) & (chains.retry[index, emitted] != 1)
-        kept = np.bincount(chains.task, weights=settled.astype(float), minlength=len(self.tally.tasks))
         name = f"blended@{budget}"
         self.bootstrap.extend(
             {
-                f"{name}.k": np.where(common, kept + a3.residual * q_teacher, 0.0),
+                f"{name}.k": np.where(common, a3.settled + a3.residual * q_teacher, 0.0),
                 f"{name}.n": np.where(common, a3.n, 0.0),
                 f"{name}.bill": np.where(common, a3.bill + a3.residual * b_teacher, 0.0),
                 f"{name}.bill_n": np.where(common, a3.bill_n, 0.0),

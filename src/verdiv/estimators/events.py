@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -21,17 +22,27 @@ from verdiv.estimators.observations import (
 
 __all__ = [
     "CLASS_NAMES",
+    "IF_GREEDY",
+    "IF_UNCLASSIFIED",
     "TEACHER",
     "Counter",
     "Events",
+    "Starts",
+    "answered_classes",
     "initial_events",
     "late_events",
+    "middle_of",
     "pair_events",
+    "pool_starts",
     "retry_events",
     "split_halves",
 ]
 
 TEACHER = "teacher"
+IF_GREEDY = "!greedy"
+"""Marks counts that stand where the feedback arm starts from greedy draws."""
+IF_UNCLASSIFIED = "!unclassified"
+"""Marks counts that stand where no answered error of the run carries a class."""
 CLASS_NAMES = {STRUCTURAL: "structural", SEMANTIC: "semantic", UNCLASSIFIED: "unclassified"}
 
 
@@ -99,8 +110,11 @@ class Counter:
         )
 
 
-def initial_events(draws: DrawColumns, ok: BoolArray, repair_greedy: bool, out: dict[str, Events]) -> Counter:
-    """Count initial draws, false positives and the teacher; returns the pool of small initial draws."""
+def initial_events(draws: DrawColumns, ok: BoolArray, out: dict[str, Events]) -> Counter:
+    """Count initial draws, false positives and the teacher; returns the pool of small initial draws.
+
+    Masses ``p_d`` and ``p_s`` are counted for either decoding: only the whole run tells which the feedback arm uses.
+    """
     small, initial = draws.tier != TEACHER, draws.kind == KINDS["initial"]
     greedy = draws.temperature == 0.0
     correct, wrong = draws.correct == 1, draws.correct == 0
@@ -112,11 +126,11 @@ def initial_events(draws: DrawColumns, ok: BoolArray, repair_greedy: bool, out: 
     ):
         count = Counter(draws, ok & small & initial & mask)
         out[stage] = count.events(stage, ok, correct, words)
-    own = greedy if repair_greedy else ~greedy
     words = "initial draws of the small tier, of the decoding that the feedback arm uses"
-    arm = Counter(draws, ok & small & initial & own & seen)
-    out["p_d"] = arm.events("p_d", ok, wrong & flagged, words)
-    out["p_s"] = arm.events("p_s", ok, wrong & ~flagged, words)
+    for suffix, own in ((IF_GREEDY, greedy), ("", ~greedy)):
+        arm = Counter(draws, ok & small & initial & own & seen)
+        out[f"p_d{suffix}"] = arm.events("p_d", ok, wrong & flagged, words)
+        out[f"p_s{suffix}"] = arm.events("p_s", ok, wrong & ~flagged, words)
     out["delta"] = pool.events(
         "delta", wrong & seen, flagged, "wrong initial draws of the small tier that a verifier saw"
     )
@@ -146,8 +160,23 @@ def initial_events(draws: DrawColumns, ok: BoolArray, repair_greedy: bool, out: 
     return pool
 
 
-def retry_events(draws: DrawColumns, ok: BoolArray, out: dict[str, Events]) -> bool:
-    """Count first repairs and first blind redraws; returns whether answered errors carry no class."""
+def _answers_error(draws: DrawColumns) -> BoolArray:
+    """Draws that do not answer a correct one."""
+    answers: BoolArray = ~((draws.parent >= 0) & (draws.correct[draws.parent] == 1))
+    return answers
+
+
+def answered_classes(draws: DrawColumns, ok: BoolArray) -> FloatArray:
+    """First repairs by the class of the error they answer: none, structural, semantic, unclassified; shape ``(4,)``.
+
+    Where the last is all there is, nothing of the run carries a class.
+    """
+    first = ok & (draws.arm == "A3") & (draws.kind == KINDS["feedback"]) & (draws.attempt == 2)
+    return np.bincount(draws.answered[first & _answers_error(draws)], minlength=4).astype(np.float64)
+
+
+def retry_events(draws: DrawColumns, ok: BoolArray, out: dict[str, Events]) -> None:
+    """Count first repairs and first blind redraws, for runs with and without classes of errors."""
     correct, wrong = draws.correct == 1, draws.correct == 0
     seen, flagged = draws.flagged >= 0, draws.flagged == 1
     first, second = draws.attempt == 1, draws.attempt == 2
@@ -155,17 +184,22 @@ def retry_events(draws: DrawColumns, ok: BoolArray, out: dict[str, Events]) -> b
     a3 = ok & (draws.arm == "A3")
     chains = Counter(draws, a3 & first)
     repairs = Counter(draws, a3 & feedback & second)
-    parent_correct = (draws.parent >= 0) & (draws.correct[draws.parent] == 1)
-    answers_error = ~parent_correct
-    classes = set(np.unique(draws.answered[a3 & feedback & second & answers_error]).tolist())
-    unclassified = bool(classes) and classes == {UNCLASSIFIED}
-    for stage, cls in (("s1", STRUCTURAL), ("s2", UNCLASSIFIED if unclassified else SEMANTIC)):
-        name = CLASS_NAMES[cls]
-        reach = answers_error & (draws.answered == cls)
-        words = f"first repairs (attempt 2 of A3) that answer a{'n' if name[0] == 'u' else ''} {name} error"
-        out[stage] = repairs.events(stage, reach, correct, words, chains.base)
-        lam = "lambda1" if stage == "s1" else "lambda2"
-        out[lam] = repairs.events(lam, reach & wrong & seen, ~flagged, f"wrong {words}", chains.base)
+    answers_error = _answers_error(draws)
+    for suffix, stages in (
+        ("", (("s1", STRUCTURAL), ("s2", SEMANTIC))),
+        (IF_UNCLASSIFIED, (("s2", UNCLASSIFIED),)),
+    ):
+        for stage, cls in stages:
+            name = CLASS_NAMES[cls]
+            reach = answers_error & (draws.answered == cls)
+            words = (
+                f"first repairs (attempt 2 of A3) that answer a{'n' if name[0] == 'u' else ''} {name} error"
+            )
+            out[f"{stage}{suffix}"] = repairs.events(stage, reach, correct, words, chains.base)
+            lam = "lambda1" if stage == "s1" else "lambda2"
+            out[f"{lam}{suffix}"] = repairs.events(
+                lam, reach & wrong & seen, ~flagged, f"wrong {words}", chains.base
+            )
     out["answered_structural"] = repairs.events(
         "answered_structural",
         answers_error & (draws.answered > 0) & (draws.answered != UNCLASSIFIED),
@@ -174,7 +208,7 @@ def retry_events(draws: DrawColumns, ok: BoolArray, out: dict[str, Events]) -> b
         chains.base,
     )
     out["s_false"] = repairs.events(
-        "s_false", parent_correct, correct, "first repairs of a correct, flagged draw", chains.base
+        "s_false", ~answers_error, correct, "first repairs of a correct, flagged draw", chains.base
     )
     a2s = ok & ~(draws.temperature == 0.0) & (draws.arm == "A2s")
     base = Counter(draws, a2s & first)
@@ -187,29 +221,32 @@ def retry_events(draws: DrawColumns, ok: BoolArray, out: dict[str, Events]) -> b
         base.base,
     )
     parent_class = np.where(draws.parent >= 0, draws.error_class[draws.parent], 0)
-    for stage, mask in (
+    for name, mask in (
         ("b1", parent_class == STRUCTURAL),
-        ("b2", np.ones(len(draws), dtype=bool) if unclassified else parent_class == SEMANTIC),
+        ("b2", parent_class == SEMANTIC),
+        (f"b2{IF_UNCLASSIFIED}", np.ones(len(draws), dtype=bool)),
     ):
-        out[stage] = redraws.events(
+        stage = name[:2]
+        out[name] = redraws.events(
             stage,
             answers_error & mask,
             correct,
             f"first blind redraws by class of the first error ({stage})",
             base.base,
         )
-    return unclassified
 
 
-def late_events(
-    draws: DrawColumns, ok: BoolArray, pool: Counter, b_max: int, unclassified: bool, out: dict[str, Events]
-) -> None:
+def late_events(draws: DrawColumns, ok: BoolArray, pool: Counter, b_max: int, out: dict[str, Events]) -> None:
     """Count late repairs, and compare wrong retries with other chains' initial wrong draws of the same task."""
     a3 = ok & (draws.arm == "A3") & (draws.kind == KINDS["feedback"])
     late = Counter(draws, a3 & (draws.attempt >= 3) & (draws.attempt <= b_max))
-    for stage, cls in (("late1", STRUCTURAL), ("late2", UNCLASSIFIED if unclassified else SEMANTIC)):
-        out[stage] = late.events(
-            stage,
+    for name, cls in (
+        ("late1", STRUCTURAL),
+        ("late2", SEMANTIC),
+        (f"late2{IF_UNCLASSIFIED}", UNCLASSIFIED),
+    ):
+        out[name] = late.events(
+            name[:5],
             draws.answered == cls,
             draws.correct == 1,
             f"repairs at attempts 3 to {b_max}, {CLASS_NAMES[cls]} error",
@@ -265,20 +302,56 @@ MAX_DEPTH = 64
 """Longest chain of parents that is followed."""
 
 
-def split_halves(draws: DrawColumns, ok: BoolArray, pool: Counter, out: dict[str, Events]) -> None:
-    """Count detection in the first and the second half of the run, where start times are known."""
-    started = draws.started[pool.rows]
-    if len(started) == 0 or np.isnan(started).any() or np.ptp(started) == 0:
-        return
-    middle = float(np.median(started))
-    wrong_seen = (draws.correct == 0) & (draws.flagged >= 0)
+@dataclass(frozen=True)
+class Starts:
+    """When initial draws started, as far as the halves of a run need it."""
+
+    pool: FloatArray
+    """Start of every small initial draw in seconds since the epoch, NaN where unknown, shape ``(draws,)``."""
+    started: FloatArray
+    """Start of the wrong ones that a verifier saw, shape ``(wrong,)``."""
+    task: IntArray
+    """Their tasks."""
+    weight: FloatArray
+    """Their weights as observations."""
+    flagged: BoolArray
+    """Whether the verifier flagged them."""
+
+
+def pool_starts(draws: DrawColumns, pool: Counter) -> Starts:
+    """Collect the start times behind the halves of a run."""
+    wrong = (draws.correct[pool.rows] == 0) & (draws.flagged[pool.rows] >= 0)
+    rows = pool.rows[wrong]
+    return Starts(
+        draws.started[pool.rows],
+        draws.started[rows],
+        draws.task[rows],
+        pool.weights[wrong],
+        draws.flagged[rows] == 1,
+    )
+
+
+def middle_of(starts: Sequence[Starts]) -> float | None:
+    """Time that halves the initial draws of a run; None where one is unknown or all are the same."""
+    every = np.concatenate([s.pool for s in starts]) if starts else np.empty(0)
+    if len(every) == 0 or np.isnan(every).any() or np.ptp(every) == 0:
+        return None
+    return float(np.median(every))
+
+
+def split_halves(starts: Starts, middle: float, tasks: int, base: FloatArray) -> dict[str, Events]:
+    """Count detection in the first and the second half of the run."""
+    out = {}
     for stage, mask in (
-        ("delta_first_half", draws.started <= middle),
-        ("delta_second_half", draws.started > middle),
+        ("delta_first_half", starts.started <= middle),
+        ("delta_second_half", starts.started > middle),
     ):
-        out[stage] = pool.events(
-            stage, wrong_seen & mask, draws.flagged == 1, "wrong initial draws, by half of the run"
+        n, k = (
+            np.bincount(starts.task[m], weights=starts.weight[m], minlength=tasks).astype(np.float64)
+            for m in (mask, mask & starts.flagged)
         )
+        out[stage] = Events(stage, n, k, base, "wrong initial draws, by half of the run")
+    return out
 
 
 def pair_events(drawn: FloatArray, correct: FloatArray) -> Events:

@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
-from verdiv.estimators.observations import BoolArray, DrawColumns, FloatArray
+from verdiv.estimators.observations import BoolArray, DrawColumns, FloatArray, IntArray
 
 __all__ = [
+    "MOMENT_COLUMNS",
     "LoadFit",
     "LoadMoments",
     "NotEstimable",
     "fit_load",
     "fit_load_moments",
+    "join_moments",
     "load_draws",
     "load_moments",
+    "no_moments",
 ]
 
 MIN_DRAWS = 10
 """Draws below which the regression is not attempted."""
 MIN_TASKS = 10
 """Tasks with varying load below which no cluster-robust error exists worth the name."""
+MOMENT_COLUMNS = ("n", "tokens", "xx", "xz", "zz", "xy", "zy", "x_most", "z_most")
+"""Arrays of the moments, one entry a task."""
 STILL = 1e-9
 """Largest distance from its task's mean at which a logarithm counts as constant."""
 ALIKE = 1e-12
@@ -131,6 +137,32 @@ def load_moments(draws: DrawColumns, condition: str = "primary") -> tuple[LoadMo
     base = draws.measured & (draws.condition == condition) & (draws.tier != "teacher")
     base &= draws.source == np.arange(len(draws))
     return _moments(draws, base, draws.device_seconds), _moments(draws, base, draws.seconds)
+
+
+def join_moments(
+    parts: Sequence[tuple[LoadMoments, LoadMoments]], order: IntArray
+) -> tuple[LoadMoments, LoadMoments]:
+    """Lay the moments of other tasks side by side, in the order wanted."""
+
+    def one(which: int) -> LoadMoments:
+        found = [part[which] for part in parts]
+        columns = {name: np.concatenate([getattr(m, name) for m in found])[order] for name in MOMENT_COLUMNS}
+        return replace(
+            found[0],
+            logged=any(m.logged for m in found),
+            least=min(m.least for m in found),
+            most=max(m.most for m in found),
+            **columns,
+        )
+
+    return one(0), one(1)
+
+
+def no_moments(tasks: int) -> tuple[LoadMoments, LoadMoments]:
+    """Moments of tasks without a draw under a condition."""
+    none = np.zeros(tasks)
+    empty = LoadMoments(False, none, none, none, none, none, none, none, none, none, np.inf, -np.inf)
+    return empty, empty
 
 
 def fit_load(draws: DrawColumns, condition: str = "primary") -> LoadFit | NotEstimable:

@@ -8,17 +8,15 @@ __all__ = ["reason_not_estimable"]
 
 
 def _flags(tally: Tally) -> bool:
-    return bool((tally.draws.flagged >= 0).any())
+    return tally.has_flags
 
 
 def _classes(tally: Tally) -> bool:
-    return bool(
-        (tally.draws.error_class > 0).any() or (tally.draws.answered[tally.draws.answered > 0] < 3).any()
-    )
+    return tally.has_classes
 
 
 def _arm(tally: Tally, arm: str) -> str | None:
-    return None if arm in tally.chains else f"no draws of arm {arm}"
+    return None if arm in tally.arms else f"no draws of arm {arm}"
 
 
 def reason_not_estimable(name: str, tally: Tally) -> str:

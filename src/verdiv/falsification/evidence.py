@@ -12,7 +12,7 @@ from verdiv.estimators.load import LoadFit, NotEstimable, load_draws
 from verdiv.estimators.observations import FloatArray
 from verdiv.estimators.posterior import IccPosterior
 from verdiv.estimators.tally import Tally
-from verdiv.falsification.floors import FlipRate, Floor, flip_rate, noise_floor
+from verdiv.falsification.floors import FlipRate, Floor, flip_rate_of, noise_floor
 from verdiv.preregistration import Preregistration
 from verdiv.pricing.breakeven import break_even
 
@@ -55,11 +55,9 @@ class Evidence:
         key = (condition, arm, budget)
         if key not in self._flips:
             tally = self.tally if condition == "primary" else self.conditions[condition]
-            chains = tally.chains.get(arm)
+            pairs = tally.pairs.get((arm, budget))
             self._flips[key] = (
-                None
-                if chains is None
-                else flip_rate(tally.draws, chains, budget, draws=self.draws, seed=self.seed)
+                None if pairs is None else flip_rate_of(arm, budget, pairs, draws=self.draws, seed=self.seed)
             )
         return self._flips[key]
 

@@ -15,7 +15,7 @@ from verdiv.estimators.bootstrap import Bootstrap
 from verdiv.estimators.chains import Chains, replicate_pairs
 from verdiv.estimators.observations import DrawColumns, FloatArray
 
-__all__ = ["FlipRate", "Floor", "flip_rate", "noise_draws", "noise_floor"]
+__all__ = ["FlipRate", "Floor", "flip_rate", "flip_rate_of", "noise_draws", "noise_floor"]
 
 LEVEL = 0.05
 """How often pure flipping may exceed its floor."""
@@ -67,7 +67,14 @@ def flip_rate(columns: DrawColumns, chains: Chains, budget: int, *, draws: int, 
     FlipRate or None
         None where no task has two independent replicates.
     """
-    r, flips = replicate_pairs(columns, chains, budget)
+    return flip_rate_of(chains.arm, budget, replicate_pairs(columns, chains, budget), draws=draws, seed=seed)
+
+
+def flip_rate_of(
+    arm: str, budget: int, pairs: tuple[FloatArray, FloatArray], *, draws: int, seed: int
+) -> FlipRate | None:
+    """Posterior of p_flip from replicates and differing pairs per task; see :func:`flip_rate`."""
+    r, flips = pairs
     several = r >= 2
     if not several.any():
         return None
@@ -75,7 +82,7 @@ def flip_rate(columns: DrawColumns, chains: Chains, budget: int, *, draws: int, 
     boot = Bootstrap(np.zeros(len(r), dtype=np.int64), np.ones(1), draws=draws, seed=seed, alone=True)
     boot.extend({"k": np.where(several, rate, 0.0), "n": several.astype(np.float64)})
     return FlipRate(
-        chains.arm,
+        arm,
         budget,
         boot.mean("k", "n"),
         round(float((r * (r - 1.0) / 2.0)[several].sum())),

@@ -2,62 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from scipy.special import betainc, betaincinv
 
-from verdiv.estimators.observations import KINDS, FloatArray, observation_groups
+from verdiv.estimators.observations import FloatArray
 from verdiv.falsification.decision import Component, Part
 from verdiv.falsification.evidence import Evidence
 from verdiv.falsification.verdict import Verdict
 from verdiv.rounding import estimate
 
-__all__ = ["GreedyFlips", "blind_gap", "greedy_flips", "p1", "p4", "u_statistic"]
-
-
-@dataclass(frozen=True)
-class GreedyFlips:
-    """Greedy blind redraws of A2, and greedy reruns outside it."""
-
-    redraws: int
-    flips: int
-    """Redraws whose ``correct`` differs from the draw they repeat."""
-    bytes_differ: int
-    """Redraws whose output differs, where outputs are hashed."""
-    reruns: int
-    rerun_flips: int
-
-
-def greedy_flips(e: Evidence) -> GreedyFlips:
-    """Count flips among A2's greedy blind redraws and among greedy reruns of initial prompts."""
-    d = e.tally.draws
-    own = d.source == np.arange(len(d))
-    ok = d.measured & (d.condition == "primary") & (d.temperature == 0.0)
-    redraw = ok & own & (d.arm == "A2") & (d.kind == KINDS["blind"]) & (d.parent >= 0)
-    redraw &= d.measured[d.parent]
-    rows = np.flatnonzero(redraw)
-    flips = int((d.correct[rows] != d.correct[d.parent[rows]]).sum())
-    both = (d.output[rows] >= 0) & (d.output[d.parent[rows]] >= 0)
-    differ = int((both & (d.output[rows] != d.output[d.parent[rows]])).sum())
-    initial = np.flatnonzero(ok & own & (d.tier != "teacher") & (d.kind == KINDS["initial"]))
-    reruns = rerun_flips = 0
-    if len(initial):
-        groups = observation_groups(d, initial)
-        first = np.full(groups.max() + 1, -1)
-        first[groups[::-1]] = initial[::-1]
-        again = initial != first[groups]
-        reruns = int(again.sum())
-        rerun_flips = int((d.correct[initial] != d.correct[first[groups]])[again].sum())
-    return GreedyFlips(len(rows), flips, differ, reruns, rerun_flips)
+__all__ = ["blind_gap", "p1", "p4", "u_statistic"]
 
 
 def _flatness(e: Evidence) -> Part:
     allowed = e.plan.rules.P1.flips_allowed
     claim = f"A2: at most {allowed} flips of correct among greedy blind redraws"
-    if "A2" not in e.tally.chains:
+    if "A2" not in e.tally.arms:
         return Part("a", claim, missing=("arm A2 (gated blind retry at temperature 0)",))
-    g = greedy_flips(e)
+    g = e.tally.greedy
     if g.redraws == 0:
         return Part("a", claim, skipped="no greedy blind redraw was made, so none could flip")
     said = f"{g.flips} of {g.redraws} greedy blind redraws flipped"
@@ -199,7 +161,7 @@ def p4(e: Evidence) -> list[Part]:
     rule = e.plan.rules.P4
     components, missing = [], []
     for stage, arm, words in (("drift_blind", "A2s", "blind"), ("drift_feedback", "A3", "feedback")):
-        if arm not in e.tally.chains:
+        if arm not in e.tally.arms:
             missing.append(f"arm {arm}")
             continue
         if not e.tally.has(stage):

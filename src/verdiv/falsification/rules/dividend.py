@@ -42,7 +42,7 @@ def headroom(e: Evidence) -> Headroom | str:
     """
     t, d = e.tally, e.direct
     zero = np.zeros(e.draws)
-    if "A3" not in t.chains:
+    if "A3" not in t.arms:
         return "arm A3"
     truth = t.gate == "truth"
     if truth:
@@ -195,7 +195,7 @@ def p5(e: Evidence) -> list[Part]:
     """P5: late repairs keep a share of the first repair's success."""
     rule = e.plan.rules.P5
     claim = f"P(repair | attempts 3 … {e.plan.max_budget}) at least {rule.fraction:g} of the first repair's"
-    if "A3" not in e.tally.chains:
+    if "A3" not in e.tally.arms:
         return [Part("a", claim, missing=("arm A3",))]
     components, notes = [], []
     for late, first, block in (("late2", "s2", "s2"), ("late1", "s1", "s1")):

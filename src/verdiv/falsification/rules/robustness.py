@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 
-from verdiv.estimators.chains import Chains
-from verdiv.estimators.observations import BoolArray, FloatArray
+from verdiv.estimators.observations import FloatArray
 from verdiv.estimators.tally import Tally
 from verdiv.falsification.decision import Component, Part
 from verdiv.falsification.evidence import Evidence, break_even_draws
@@ -17,34 +14,16 @@ from verdiv.falsification.rules.dividend import burst_parts, parity_missing, par
 __all__ = ["compositions", "r1", "r2", "r3", "r4"]
 
 
-def _executed(e: Evidence, chains: Chains, replicate: int) -> bool:
-    rows = chains.rows[chains.replicate == replicate]
-    rows = rows[rows >= 0]
-    return bool((e.tally.draws.source[rows] == rows).any())
-
-
-def _by_task(chains: Chains, replicate: int, budget: int, tasks: int) -> tuple[BoolArray, FloatArray]:
-    """Which tasks have a scored answer in a replicate, and the answer."""
-    outcome = chains.answers(budget)
-    mine = (chains.replicate == replicate) & (outcome >= 0)
-    seen = np.zeros(tasks, dtype=bool)
-    value = np.zeros(tasks)
-    seen[chains.task[mine]] = True
-    value[chains.task[mine]] = outcome[mine]
-    return seen, value
-
-
 def r1(e: Evidence) -> list[Part]:
     """R1: quality at the registered B* hardly differs between the fixed seeds, on the tasks that were run."""
     rule, b = e.plan.rules.R1, e.plan.break_even_budget
     claim = f"pairwise differences of A3's quality at B = {b} between seeds within ±{rule.margin:g}"
-    chains = e.tally.chains.get("A3")
-    if chains is None or not e.has_arm("A3", b):
+    if not e.has_arm("A3", b):
         return [Part("a", claim, missing=(f"arm A3 at B = {b}",))]
-    replicates = sorted(set(chains.replicate.tolist()))
-    if len(replicates) < 2:
+    answers = e.tally.answers("A3", b)
+    if len(answers) < 2:
         return [Part("a", claim, missing=("a second seed in arm A3",))]
-    if sum(_executed(e, chains, r) for r in replicates) < 2:
+    if sum(a.executed for a in answers) < 2:
         return [
             Part(
                 "a",
@@ -62,19 +41,16 @@ def r1(e: Evidence) -> list[Part]:
             )
         ]
     components = []
-    for i, (first, second) in enumerate(itertools.combinations(replicates, 2)):
-        seen_a, a = _by_task(chains, first, b, len(e.tally.tasks))
-        seen_b, c = _by_task(chains, second, b, len(e.tally.tasks))
-        common = seen_a & seen_b
-        n = int(common.sum())
+    for i, pair in enumerate(e.tally.seed_differences(b)):
+        n = pair.tasks
         if n == 0:
             continue
         rng = np.random.default_rng(np.random.SeedSequence([e.seed, 0x5EED, i]))
-        observed = float((a - c)[common].mean())
+        observed = pair.difference / n
         components.append(
             Component(
-                f"seed{first}-seed{second}",
-                f"quality under seed {first} minus seed {second}",
+                f"seed{pair.first}-seed{pair.second}",
+                f"quality under seed {pair.first} minus seed {pair.second}",
                 observed - noise_draws(flips, flips, tasks=n, replicates=1, rng=rng),
                 -rule.margin,
                 rule.margin,
@@ -174,7 +150,7 @@ def _condition_part(e: Evidence, condition: str, margin: float, alternative: flo
     b = e.plan.break_even_budget
     claim = f"quality of A3 at B = 1 and B = {b} under {condition} within ±{margin:g} of primary"
     other = e.conditions.get(condition)
-    if other is None or "A3" not in other.chains:
+    if other is None or "A3" not in other.arms:
         return Part("a", claim, missing=(f"arm A3 under condition {condition!r}",))
     made = [_condition_component(e, other, condition, k, margin, alternative, stream) for k in sorted({1, b})]
     missing = tuple(dict.fromkeys(m for m in made if isinstance(m, str)))
