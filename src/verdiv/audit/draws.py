@@ -209,7 +209,9 @@ class DrawCollector:
 
 
 def _prefixes(digests: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
-    """Return the first 64 bits of hex digests, 0 for missing."""
+    """Return the first 64 bits of hex digests, 0 for missing; a digest that begins with 64 zeros reads as 1."""
     return np.fromiter(
-        (0 if text is None else int(text[:16], 16) for text in digests), dtype=np.uint64, count=len(digests)
+        (0 if text is None else int(text[:16], 16) or 1 for text in digests),
+        dtype=np.uint64,
+        count=len(digests),
     )

@@ -20,6 +20,7 @@ Examples:
   verdiv audit run.runlog.jsonl --prereg preregistration.toml --deviations deviations.toml --json
   verdiv audit --claims paper
   verdiv audit --claims claims.toml --results out/results.json --json
+  verdiv audit --self-test
 
 A check passes, makes findings, does not apply, or could not run; the last never counts as a pass. With
 --claims alone, --json gives each claim's id with its outcome and recomputed value."""
@@ -51,12 +52,23 @@ def audit(
         Path | None, typer.Option("-o", "--out", help="Folder for audit.json and audit.html.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
+    self_test: Annotated[
+        bool,
+        typer.Option(
+            "--self-test",
+            help="Break a clean run in every known way and print what caught it; reads nothing.",
+        ),
+    ] = False,
     force: options.Force = False,
     fail_on: options.FailOn = options.Severity.HIGH,
 ) -> int:
     """Check lock, log, grid, scoring, bill and printed figures; derive deviations and hold them to the declared."""
     from verdiv.cli.audit_work import Request, run_audit
 
+    if self_test:
+        from verdiv.cli.audit_table import print_table
+
+        return print_table(as_json=as_json)
     return run_audit(
         Request(
             logs=tuple(logs or ()),

@@ -6,16 +6,20 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from verdiv.cli.failures import FINDINGS
+from verdiv.audit.page import audit_html, audit_lines
+from verdiv.cli.failures import FINDINGS, keep
 from verdiv.cli.options import Severity, reaches
+from verdiv.cli.output import check_folder, write_text
+from verdiv.cli.run_analysis import VOID
 from verdiv.errors import Fault, UsageRefused
 
 if TYPE_CHECKING:
     from verdiv.audit.claims.outcomes import ClaimResult
+    from verdiv.audit.run import AuditReport
 
 __all__ = ["Request", "claim_lines", "run_audit"]
 
@@ -59,18 +63,94 @@ def claim_lines(results: Iterable[ClaimResult]) -> list[str]:
     return lines
 
 
-def run_audit(request: Request) -> int:
-    """Run the audit and return the exit code."""
+def _report(request: Request) -> AuditReport:
+    """Read what is named and check it."""
+    from verdiv.audit.deviations import read_deviations
+    from verdiv.audit.evidence import Evidence, read_logs
+    from verdiv.audit.run import audit_evidence, neighbour_lock
+    from verdiv.cli.progress import ProgressBar
+    from verdiv.preregistration import read_preregistration
+    from verdiv.preregistration.verify import verify_lock
+
+    plan = None if request.prereg is None else read_preregistration(request.prereg)
+    path = request.lock or neighbour_lock(plan)
+    given = Path(request.prereg) if request.prereg is not None and Path(request.prereg).is_file() else None
+    lock = None if path is None else verify_lock(path, registration=given)
+    suite = None
+    rescorer = None
+    if request.suite is not None:
+        from verdiv.audit.scoring import Rescorer
+        from verdiv.protocol.suite.suitefile import read_suite
+
+        suite = read_suite(request.suite)
+        rescorer = Rescorer(suite)
+    results = None
+    if request.results is not None:
+        from verdiv.reports import load_document
+
+        results = load_document(request.results)
+    declared = () if request.deviations is None else read_deviations(request.deviations)
+    with ProgressBar() as progress:
+        logs = read_logs(
+            request.logs, rescorer=rescorer, progress=lambda done, total: progress("reading", done, total)
+        )
+    return audit_evidence(Evidence(logs, plan, lock, suite, results), declared)
+
+
+def _claims(request: Request, report: AuditReport | None) -> tuple[ClaimResult, ...]:
+    """Judge the claims, with the places that results and log give."""
     from verdiv.audit.claims.claimsfile import read_claims
     from verdiv.audit.claims.judge import judge_claims
+    from verdiv.audit.claims.places import log_places, results_places
 
     if request.claims is None:
-        raise UsageRefused(
-            "nothing to audit", [Fault("arguments", "a log, --claims or --lock", "none", "name one")]
-        )
-    judged = judge_claims(read_claims(request.claims))
+        return ()
+    places: dict[str, float | bool] = {}
+    if report is not None and report.evidence.results is not None:
+        places |= results_places(report.evidence.results)
+    if report is not None and report.evidence.logs.draws is not None:
+        places |= log_places(report.evidence.draws)
+    return judge_claims(read_claims(request.claims), places)
+
+
+def run_audit(request: Request) -> int:
+    """Run the audit and return the exit code.
+
+    Raises
+    ------
+    UsageRefused
+        Nothing is named that could be audited.
+    VerdivError
+        Something named cannot be read.
+    """
+    run = bool(request.logs or request.prereg or request.lock or request.results)
+    if not run and request.claims is None:
+        expected = "a log, --prereg, --lock, --results or --claims"
+        raise UsageRefused("nothing to audit", [Fault("arguments", expected, "none", "name one")])
+    if request.out is not None:
+        check_folder(request.out, force=request.force)
+    report = _report(request) if run else None
+    judged = _claims(request, report)
+    claims = {result.id: result.as_json() for result in judged}
+    document: dict[str, Any] = {} if report is None else report.as_json()
+    if report is None:
+        bad = any(result.severity != "note" for result in judged)
+        document["status"] = "findings" if bad else "passed"
+    if request.claims is not None:
+        document["claims"] = claims
     if request.as_json:
-        typer.echo(json.dumps({result.id: result.as_json() for result in judged}, indent=2))
+        typer.echo(json.dumps(claims if report is None else document, indent=2, allow_nan=False))
     else:
-        typer.echo("\n".join(claim_lines(judged)))
-    return FINDINGS if reaches((result.severity for result in judged), request.fail_on) else 0
+        lines = [] if report is None else audit_lines(document)
+        typer.echo("\n".join([*lines, *(claim_lines(judged) if judged else [])]))
+    if request.out is not None:
+        request.out.mkdir(parents=True, exist_ok=True)
+        write_text(request.out / "audit.json", json.dumps(document, indent=2) + "\n", force=request.force)
+        write_text(request.out / "audit.html", audit_html(document, "Audit"), force=request.force)
+        keep(f"the audit is complete in {request.out}")
+    if report is not None and report.broken:
+        return VOID
+    severities = [result.severity for result in judged]
+    if report is not None:
+        severities += [finding.severity for _, finding in report.findings()]
+    return FINDINGS if reaches(severities, request.fail_on) else 0

@@ -13,7 +13,7 @@ from verdiv.cli.options import EngineName, ExitOnName, Severity, reaches
 from verdiv.cli.output import check_folder
 from verdiv.cli.progress import ProgressBar
 
-__all__ = ["Job", "exit_code", "run_job"]
+__all__ = ["VOID", "Job", "exit_code", "run_job"]
 
 VOID = 3
 """A lock or a chain is broken."""

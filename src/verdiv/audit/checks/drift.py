@@ -20,6 +20,11 @@ from verdiv.audit.outcome import (
 __all__ = ["decoding", "gate", "models", "precision", "prompts", "seeds", "suite_digest"]
 
 ALL = ("P1", "P2", "P3", "P4", "P5", "P6", "R1", "R2", "R3", "R4")
+SIMULATOR = "verdiv.protocol.simulator"
+"""Harness of simulated logs."""
+STAND_IN = "simulated-"
+"""What the simulator calls a model, the tier behind it."""
+
 NO_PLAN = "no registration says what it should be"
 
 
@@ -61,11 +66,18 @@ def _named(e: Evidence, column: str, what: str) -> CheckResult:
     return found(findings, f"{what} as registered, from the first draw to the last")
 
 
+def simulated(e: Evidence) -> bool:
+    """Whether every log says that it was simulated and no model was asked."""
+    return bool(e.logs.headers) and all(header.harness == SIMULATOR for header in e.logs.headers)
+
+
 def _registered(e: Evidence, tier: str, condition: str, column: str) -> str | None:
     if e.plan is None or tier not in e.plan.tiers:
         return None
     if column == "model":
         model = e.plan.tiers[tier].model
+        if simulated(e):
+            return f"{STAND_IN}{tier}"
         return None if model == "as logged" else model
     changed = e.plan.conditions.get(condition)
     if changed is not None and tier in changed.precision:
@@ -83,7 +95,11 @@ def models(e: Evidence) -> CheckResult:
             if wanted is not None and card.name != wanted:
                 message = f"{file.path}: the header names {card.name} as {tier}, {wanted} is registered"
                 findings.append(AuditFinding("critical", message, ALL, True, Deviation(wanted, card.name)))
-    return found(findings, result.message) if findings else result
+    if findings:
+        return found(findings, result.message)
+    if simulated(e) and e.plan is not None:
+        return could_not_run("the run is simulated: no model was asked, stand-ins are named throughout")
+    return result
 
 
 def precision(e: Evidence) -> CheckResult:
