@@ -159,16 +159,21 @@ class OpenAIChat:
         headers = self._headers()
         try:
             connection.request("POST", path, body, headers)
-            if connection.sock is not None:
-                connection.sock.settimeout(max(until - time.monotonic(), 0.001))
+            line = connection.sock
+            line.settimeout(max(until - time.monotonic(), 0.001))
             with connection.getresponse() as response:
                 data = bytearray()
-                while chunk := response.read1(CHUNK):
+                while not response.isclosed():
+                    left = until - time.monotonic()
+                    if left <= 0:
+                        raise TimeoutError
+                    line.settimeout(left)
+                    chunk = response.read1(CHUNK)
+                    if not chunk:
+                        break
                     data += chunk
                     if len(data) > MAX_RESPONSE:
                         raise ModelFailed("connection", "the response is too long")
-                    if time.monotonic() > until:
-                        raise TimeoutError
                 return response.status, _asked_wait(response.getheader("retry-after")), bytes(data)
         except TimeoutError as error:
             raise ModelFailed("timeout", f"no whole response in {seconds:.3g} s") from error
