@@ -18,6 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from verdiv.errors import Fault, FitFailed
+
 __all__ = ["Conditional", "integrate", "mode", "sample", "softplus_and_rate"]
 
 Floats = npt.NDArray[np.float64]
@@ -25,6 +27,9 @@ Floats = npt.NDArray[np.float64]
 DROP = 24.0
 """Nats that the integrand falls between its mode and the ends of the trapezoid; what lies outside is about
 exp(-24) of the whole."""
+
+MAX_ROUNDS = 2000
+"""Rounds of rejection before a draw is given up; about one candidate in four or better is kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +59,14 @@ def mode(mu: Floats, tau: Floats, k: Floats, n: Floats, *, tolerance: float = 1e
     r"""Find the mode of h and its curvature there.
 
     The root of :math:`h'(u) = \tau (k - n m) - u` lies between 0 and :math:`h'(0)`, since the slope of h' is
-    at most -1; Newton steps that leave the shrinking bracket are replaced by its middle.
+    at most -1; Newton steps that leave the shrinking bracket, or do not halve, are replaced by its middle.
 
     Parameters
     ----------
     mu, tau, k, n
         Arrays that broadcast to one shape.
     tolerance
-        Largest last step, in units of the local standard deviation.
+        Largest last Newton step, in units of the local standard deviation.
 
     Returns
     -------
@@ -74,19 +79,18 @@ def mode(mu: Floats, tau: Floats, k: Floats, n: Floats, *, tolerance: float = 1e
     bound = tau * (k - n * softplus_and_rate(np.asarray(mu + 0.0 * start))[1])
     low, high = np.minimum(bound, 0.0), np.maximum(bound, 0.0)
     u = np.clip(start, low, high)
-    sharp = np.ones_like(u)
+    last = high - low
     for _ in range(60):
         rate = softplus_and_rate(mu + tau * u)[1]
         slope = tau * (k - n * rate) - u
         sharp = 1.0 + tau * tau * n * rate * (1.0 - rate)
         low, high = np.where(slope > 0, u, low), np.where(slope > 0, high, u)
-        step = u + slope / sharp
-        # A step that rounding leaves where it stood has arrived; the ends themselves are never stepped on.
-        outside = ((step <= low) | (step >= high)) & (step != u)
-        step = np.where(outside, 0.5 * (low + high), step)
-        moved = float(np.max(np.abs(step - u) * np.sqrt(sharp), initial=0.0))
-        u = step
-        if moved < tolerance:
+        newton = slope / sharp
+        arrived = np.abs(newton) * np.sqrt(sharp) < tolerance
+        safe = (np.abs(newton) <= 0.5 * last) & (u + newton > low) & (u + newton < high)
+        step = np.where(arrived | safe, newton, 0.5 * (low + high) - u)
+        last, u = np.abs(step), u + step
+        if arrived.all():
             break
     rate = softplus_and_rate(mu + tau * u)[1]
     return u, 1.0 + tau * tau * n * rate * (1.0 - rate)
@@ -112,9 +116,12 @@ def _ends(
     found = []
     for side in (-1.0, 1.0):
         end = u + side * reach
-        for _ in range(5):
+        for _ in range(25):
             height, slope = _height(end, mu, tau, k, n)
-            end = np.clip(end - (height - top + DROP) / slope, u - farthest, u + farthest)
+            fallen = top - height
+            if bool(np.all((fallen > 0.95 * DROP) & (fallen < 1.25 * DROP))):
+                break
+            end = np.clip(end - (DROP - fallen) / slope, u - farthest, u + farthest)
         found.append(end)
     return top, found[0], found[1]
 
@@ -219,6 +226,11 @@ def sample(mu: Floats, tau: Floats, k: Floats, n: Floats, rng: np.random.Generat
     -------
     ndarray
         Logits, shape (D, F).
+
+    Raises
+    ------
+    FitFailed
+        If a draw cannot be had, which a concave h rules out.
     """
     shape = (mu.size, k.size)
     place, spread = (np.broadcast_to(v[:, None], shape).ravel() for v in (mu, tau))
@@ -235,7 +247,9 @@ def sample(mu: Floats, tau: Floats, k: Floats, n: Floats, rng: np.random.Generat
     mass = np.stack([1.0 / left_s, far - near, -1.0 / right_s])
     edge = np.cumsum(mass, axis=0) / mass.sum(axis=0)
     todo = np.arange(place.size)
-    while todo.size:
+    for _ in range(MAX_ROUNDS):
+        if not todo.size:
+            break
         part = rng.random(todo.size)
         tail = rng.standard_exponential(todo.size)
         across = rng.random(todo.size)
@@ -248,4 +262,9 @@ def sample(mu: Floats, tau: Floats, k: Floats, n: Floats, rng: np.random.Generat
         kept = rng.standard_exponential(todo.size) > hat - got
         out[todo[kept]] = u[kept]
         todo = todo[~kept]
+    if todo.size:
+        at = int(todo[0])
+        got = f"none for mu {place[at]:.3g}, tau {spread[at]:.3g}, {events[at]:.3g} of {total[at]:.3g}"
+        fault = Fault("quadrature", f"a draw in {MAX_ROUNDS} rounds", got, "check the counts and the priors")
+        raise FitFailed("A family's rate cannot be drawn.", [fault])
     return (place + spread * out).reshape(shape)

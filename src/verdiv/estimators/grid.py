@@ -153,14 +153,16 @@ def _peak(problem: _Problem, tau: Floats) -> tuple[Floats, Floats, Floats]:
     x = np.log(p.reference) - np.log1p(-p.reference)
     sharp = weight.sum(axis=-1) + (1.0 / scale**2)[:, None]
     mu = (np.sum(weight * x[:, None, :], axis=-1) + (centre / scale**2)[:, None]) / sharp
-    for _ in range(12):
+    last = high - low
+    for _ in range(16):
         _, slope, curve = _marginal(problem, mu, tau)
         low, high = np.where(slope > 0, mu, low), np.where(slope > 0, high, mu)
-        step = mu - slope / curve
-        step = np.where((step <= low) | (step >= high), 0.5 * (low + high), step)
-        moved = float(np.max(np.abs(step - mu) * np.sqrt(-curve)))
-        mu = step
-        if moved < 0.05:
+        newton = -slope / curve
+        arrived = np.abs(newton) * np.sqrt(-curve) < 0.05
+        safe = (np.abs(newton) <= 0.5 * last) & (mu + newton > low) & (mu + newton < high)
+        step = np.where(arrived | safe, newton, 0.5 * (low + high) - mu)
+        last, mu = np.abs(step), mu + step
+        if arrived.all():
             break
     height, _, curve = _marginal(problem, mu, tau)
     return mu, height, curve
