@@ -263,8 +263,8 @@ def sample(mu: Floats, tau: Floats, k: Floats, n: Floats, rng: np.random.Generat
         out[todo[kept]] = u[kept]
         todo = todo[~kept]
     if todo.size:
-        at = int(todo[0])
-        got = f"none for mu {place[at]:.3g}, tau {spread[at]:.3g}, {events[at]:.3g} of {total[at]:.3g}"
-        fault = Fault("quadrature", f"a draw in {MAX_ROUNDS} rounds", got, "check the counts and the priors")
+        row = int(todo[0])
+        text = f"none for mu {place[row]:.3g}, tau {spread[row]:.3g}, {events[row]:.3g} of {total[row]:.3g}"
+        fault = Fault("quadrature", f"a draw in {MAX_ROUNDS} rounds", text, "check the counts and the priors")
         raise FitFailed("A family's rate cannot be drawn.", [fault])
     return (place + spread * out).reshape(shape)
