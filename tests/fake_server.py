@@ -126,7 +126,9 @@ class FakeServer:
             time.sleep(self.delay)
         if fault == "reset":
             request.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            request.rfile.close()
             request.connection.close()
+            request.close_connection = True
             return
         status = int(fault) if fault.isdigit() else 200
         reply = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -21,6 +21,7 @@ from verdiv.protocol.runner.records import (
     scored_draw,
     shared_failure,
 )
+from verdiv.protocol.runner.schedule import Schedule
 from verdiv.protocol.suite.suitefile import Suite
 from verdiv.protocol.suite.task import Family
 from verdiv.runlog.records import Draw
@@ -77,13 +78,10 @@ class Engine:
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     """Set to make no further draw; those in flight are still logged."""
     _in_flight: int = 0
-    _firsts: dict[str, asyncio.Future[Draw]] = field(default_factory=dict)
-    _shared: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         """Count what is known already."""
         self.tally = Tally(len(self.design.chains), draws=len(self.known), retries=self.journal.retries)
-        self._shared = frozenset(c.copies for c in self.design.chains if c.copies is not None)
         self.ledger.lost += sum(intent.price for intent in self.journal.lost)
         prices = {(c.condition, c.arm): c.price for c in self.design.chains}
         for draw in self.known.values():
@@ -96,7 +94,6 @@ class Engine:
     def stop(self) -> None:
         """Make no further draw; those in flight are still awaited and logged."""
         self.stopping.set()
-        self._release()
 
     async def run(self) -> bool:
         """Run all chains.
@@ -112,22 +109,28 @@ class Engine:
             The first of them; draws in flight are awaited and logged before it is raised.
         """
         for condition, width in self.design.concurrency.items():
-            chains = iter([chain for chain in self.design.chains if chain.condition == condition])
-            failures: list[BaseException] = []
-            await asyncio.gather(*(self._work(chains, failures) for _ in range(width)))
+            chains = [chain for chain in self.design.chains if chain.condition == condition]
+            schedule = Schedule(chains, self.known.__contains__)
+            failures: list[Exception] = []
+            watch = asyncio.create_task(self._end_when_stopped(schedule))
+            await asyncio.gather(*(self._work(schedule, failures) for _ in range(width)))
+            watch.cancel()
             if failures:
                 raise failures[0]
             if self.stopping.is_set():
                 return False
         return True
 
-    async def _work(self, chains: Iterator[Chain], failures: list[BaseException]) -> None:
+    async def _end_when_stopped(self, schedule: Schedule) -> None:
+        """Wake those who wait for a chain when the run stops."""
+        await self.stopping.wait()
+        await schedule.end()
+
+    async def _work(self, schedule: Schedule, failures: list[Exception]) -> None:
         """Take one chain after the other until there is none left, or the run stops."""
-        for chain in chains:
-            if self.stopping.is_set():
-                return
+        while (chain := await schedule.next()) is not None and not self.stopping.is_set():
             try:
-                finished = await self._chain(chain)
+                finished = await self._chain(chain, schedule)
             except Exception as error:
                 failures.append(error)
                 self.stop()
@@ -135,13 +138,7 @@ class Engine:
             self.tally.chains_done += finished
             self.progress(self.tally, self.ledger)
 
-    def _release(self) -> None:
-        """Let go of chains that wait for a draw that will not come."""
-        for future in self._firsts.values():
-            if not future.done():
-                future.cancel()
-
-    async def _chain(self, chain: Chain) -> bool:
+    async def _chain(self, chain: Chain, schedule: Schedule) -> bool:
         """Run one chain to its end; False where the run stopped first."""
         if chain.redraw == "initial":
             return await self._vote(chain)
@@ -150,6 +147,8 @@ class Engine:
             draw = await self._attempt(chain, attempt, refused)
             if draw is None:
                 return False
+            if attempt == 1:
+                await schedule.made(draw.draw_id)
             flagged = draw.static is not None and draw.static.flagged
             if draw.error is not None or not flagged:
                 return True
@@ -157,25 +156,25 @@ class Engine:
         return True
 
     async def _attempt(self, chain: Chain, attempt: int, refused: Sequence[Draw]) -> Draw | None:
-        """Find or make one draw of a gated chain, and log it."""
-        name = chain.draw_id(attempt)
-        draw = self.known.get(name)
-        if draw is None:
-            if attempt == 1 and chain.copies is not None:
-                draw = await self._copied(chain)
-            else:
-                made = await self._made(chain, attempt, refused)
-                draw, intent = made if made is not None else (None, None)
-            if draw is None:
+        """Find, copy or make one draw of a gated chain, and log it; None where the run stops."""
+        draw = self.known.get(chain.draw_id(attempt))
+        if draw is not None:
+            return draw
+        intent: Intent | None = None
+        if attempt == 1 and chain.copies is not None:
+            source = self.known[chain.copies]
+            draw = shared_failure(chain, source) if source.error is not None else as_copy(chain, source)
+        else:
+            made = await self._made(chain, attempt, refused)
+            if made is None:
                 return None
+            draw, intent = made
+        if draw.error is None:
             passed = draw.static is not None and not draw.static.flagged
-            if draw.error is None:
-                draw = emit(draw, passed or attempt == chain.budget)
-            self._log(draw)
-            if not (attempt == 1 and chain.copies is not None) and intent is not None:
-                self.journal.settle(intent)
-        if name in self._shared:
-            self._first(name).set_result(draw)
+            draw = emit(draw, passed or attempt == chain.budget)
+        self._log(draw)
+        if intent is not None:
+            self.journal.settle(intent)
         return draw
 
     async def _vote(self, chain: Chain) -> bool:
@@ -209,26 +208,6 @@ class Engine:
             self.journal.settle(intent)
         return True
 
-    def _first(self, name: str) -> asyncio.Future[Draw]:
-        """Return the promise of a draw that others share."""
-        if name not in self._firsts:
-            self._firsts[name] = asyncio.get_running_loop().create_future()
-        return self._firsts[name]
-
-    async def _copied(self, chain: Chain) -> Draw | None:
-        """Wait for the shared draw and list it in this chain's arm."""
-        if chain.copies is None:
-            return None
-        source = self.known.get(chain.copies)
-        if source is None:
-            try:
-                source = await asyncio.shield(self._first(chain.copies))
-            except asyncio.CancelledError:
-                if self.stopping.is_set():
-                    return None
-                raise
-        return shared_failure(chain, source) if source.error is not None else as_copy(chain, source)
-
     async def _made(
         self, chain: Chain, attempt: int, refused: Sequence[Draw]
     ) -> tuple[Draw, Intent | None] | None:
@@ -241,7 +220,6 @@ class Engine:
             self.ledger.spent += kept.billed
             return kept, None
         if self.stopping.is_set():
-            self._release()
             return None
         prompt = self.suite.prompts[chain.tier]
         feedback = chain.redraw == "feedback" and attempt > 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import random
 import re
 from collections.abc import Mapping, Sequence
@@ -32,6 +33,7 @@ _TIMES = re.compile(r"(?<=[0-9)\s])[xX](?=[\s0-9(])")
 _OPERATORS: Mapping[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*"}
 
 
+@functools.lru_cache(maxsize=1024)
 def parse_expression(text: str) -> ast.expr | None:
     """Parse an expression and hold it against the whitelist of its syntax tree.
 
