@@ -126,7 +126,7 @@ def test_foreign_logs_name_what_could_not_run(
 @pytest.mark.slow
 def test_every_random_byte_edit_of_a_log_is_noticed(clean: CleanRun) -> None:
     """Ten thousand edits of one byte: each is refused, or has no meaning (a line's end before its carriage return)."""
-    clean.draws = clean.draws[:12]
+    clean.draws = clean.draws[:4]
     clean.draws = [d for d in clean.draws if d.parent is None and d.copy_of is None]
     clean.header = msgspec.structs.replace(clean.header, expected_draws=len(clean.draws))
     clean.write_log()

@@ -208,10 +208,18 @@ class DrawCollector:
         )
 
 
+def _prefix(text: str | None) -> int:
+    if text is None:
+        return 0
+    try:
+        return int.from_bytes(bytes.fromhex(text[:16])) or 1
+    except ValueError:
+        return 1
+
+
 def _prefixes(digests: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
-    """Return the first 64 bits of hex digests, 0 for missing; a digest that begins with 64 zeros reads as 1."""
-    return np.fromiter(
-        (0 if text is None else int(text[:16], 16) or 1 for text in digests),
-        dtype=np.uint64,
-        count=len(digests),
-    )
+    """Return the first 64 bits of hex digests, 0 for missing; a digest that begins with 64 zeros reads as 1.
+
+    What is no digest reads as 1 too: its log is refused at its end, and nothing of it is looked at.
+    """
+    return np.fromiter(map(_prefix, digests), dtype=np.uint64, count=len(digests))
