@@ -201,3 +201,11 @@ def test_greedy_flips_are_judged_against_reruns() -> None:
     flips = results("null+blind-flips", 200, 1)["P1"].parts[0]
     assert flips.verdict is Verdict.FALSIFIED, flips.reason
     assert results("null", 200, 1)["P1"].parts[0].verdict is Verdict.SUPPORTED
+
+
+def test_flips_are_compared_with_reruns_of_draws_that_were_sent_back() -> None:
+    """A decoder that flips near boundaries flips A2's redraws more than reruns at large; that is no retry effect."""
+    greedy = evidence("null", 2000, 3).tally.greedy
+    assert greedy.flips > 0
+    assert 0 < greedy.reruns < 2000
+    assert results("null", 2000, 3)["P1"].parts[0].verdict is not Verdict.FALSIFIED

@@ -103,8 +103,12 @@ class Shard:
     """Start times behind the halves of the run; None once they were counted."""
 
 
-def _greedy_facts(draws: DrawColumns, ok: BoolArray, pool: Counter, facts: Facts) -> None:
-    """Count greedy redraws of A2, greedy reruns outside it, and records of one greedy prompt that disagree."""
+def _greedy_facts(draws: DrawColumns, ok: BoolArray, pool: Counter, facts: Facts, gate: str) -> None:
+    """Count greedy redraws of A2, greedy reruns outside it, and records of one greedy prompt that disagree.
+
+    Only reruns of draws that the gate sent back are counted: A2 redraws no others, and those lie near a boundary and
+    flip more often than the rest.
+    """
     own = draws.source == np.arange(len(draws))
     greedy = ok & own & (draws.temperature == 0.0)
     redraw = greedy & (draws.arm == "A2") & (draws.kind == KINDS["blind"]) & (draws.parent >= 0)
@@ -120,9 +124,11 @@ def _greedy_facts(draws: DrawColumns, ok: BoolArray, pool: Counter, facts: Facts
         groups = observation_groups(draws, initial)
         first = np.full(groups.max() + 1, -1)
         first[groups[::-1]] = initial[::-1]
-        again = initial != first[groups]
+        start = first[groups]
+        sent_back = draws.correct[start] == 0 if gate == "truth" else draws.flagged[start] == 1
+        again = (initial != start) & sent_back
         facts.add(("greedy", "reruns"), again.sum())
-        differ = draws.correct[initial] != draws.correct[first[groups]]
+        differ = draws.correct[initial] != draws.correct[start]
         facts.add(("greedy", "rerun_flips"), (differ & again).sum())
     executed = (draws.source[pool.rows] == pool.rows) & (draws.temperature[pool.rows] == 0.0)
     if executed.any():
@@ -272,6 +278,6 @@ def count_shard(draws: DrawColumns, *, gate: str, b_max: int, condition: str) ->
     parallel = np.stack(
         [stochastic.base, stochastic.count(draws.correct == 1), stochastic.count(wrong)], axis=1
     )
-    _greedy_facts(draws, ok, pool, facts)
+    _greedy_facts(draws, ok, pool, facts, gate)
     _hazard_facts(draws, ok, facts)
     return Shard(events, arms.cells, arms.pairs, parallel, facts, pool_starts(draws, pool))

@@ -41,6 +41,7 @@ class GreedyFlips:
     bytes_differ: int
     """Redraws whose output differs, where outputs are hashed."""
     reruns: int
+    """Greedy reruns, outside A2, of draws that the gate sent back."""
     rerun_flips: int
 
 

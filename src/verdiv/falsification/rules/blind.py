@@ -28,13 +28,13 @@ def _flatness(e: Evidence) -> Part:
     if g.flips <= allowed:
         return Part("a", claim, settled=(Verdict.SUPPORTED, said))
     if g.reruns == 0:
-        why = f"{said}, but no greedy rerun outside A2 tells whether the decoder itself flips"
+        why = f"{said}, but no greedy rerun of such a draw outside A2 tells whether the decoder flips"
         return Part("a", claim, settled=(Verdict.INCONCLUSIVE, why))
     threshold = 1.0 - (1.0 - e.plan.decision.gamma) / 3.0
     grid = (np.arange(2000) + 0.5) / 2000
     redraw = betaincinv(g.flips + 0.5, g.redraws - g.flips + 0.5, grid)
     chance = float(betainc(g.rerun_flips + 0.5, g.reruns - g.rerun_flips + 0.5, redraw).mean())
-    beside = f"{g.rerun_flips} of {g.reruns} greedy reruns outside A2 flipped"
+    beside = f"{g.rerun_flips} of {g.reruns} greedy reruns of such draws outside A2 flipped"
     if chance >= threshold:
         return Part(
             "a", claim, settled=(Verdict.FALSIFIED, f"{said}, more than {beside} (probability {chance:.3f})")
