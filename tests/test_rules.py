@@ -98,6 +98,7 @@ def test_drift_is_measured_against_other_chains_not_against_the_chain_itself() -
     """A chain that reaches attempt 2 was flagged at attempt 1; comparing with its own first draw sees selection."""
     e = evidence("null", 2000)
     d = e.tally.draws
+    assert d is not None
     late = d.measured & (d.arm == "A2s") & (d.attempt >= 2) & (d.correct == 0) & (d.condition == "primary")
     own_first_rate = 1.0
     naive = float((d.flagged[late] == 1).mean()) - own_first_rate
@@ -111,6 +112,7 @@ def test_pooled_initial_detection_sees_harder_tasks() -> None:
     e = evidence("null", 2000)
     late = e.tally.events["drift_blind"]
     d = e.tally.draws
+    assert d is not None
     rows = d.measured & (d.arm == "A2s") & (d.attempt >= 2) & (d.correct == 0) & (d.condition == "primary")
     pooled = e.tally.events["delta"].total_k / e.tally.events["delta"].total_n
     naive = float((d.flagged[rows] == 1).mean()) - pooled
