@@ -39,10 +39,11 @@ DENSITY_POINTS = 120
 
 
 def whole(value: float | None) -> float | int | None:
-    """Write a count as an integer where it is one."""
+    """Write a count as an integer where it is one; copies that disagree count at their mean, to three decimals."""
     if value is None:
         return None
-    return int(value) if float(value).is_integer() else float(value)
+    near = round(float(value), 3)
+    return int(near) if near.is_integer() else near
 
 
 def band(s: Summary | None) -> dict[str, float] | None:
