@@ -9,6 +9,8 @@ is strictly concave for every n >= 0 and tau >= 0, and at tau = 0 it is a standa
 carry this module: a trapezoid between the points where h has fallen by a fixed drop integrates it to many
 digits with few nodes, and tangents of h bound it from above everywhere, so rejection sampling under them is
 exact.
+
+Every search here stops for each element on its own, so that no result depends on what else is in the array.
 """
 
 from __future__ import annotations
@@ -79,7 +81,7 @@ def mode(mu: Floats, tau: Floats, k: Floats, n: Floats, *, tolerance: float = 1e
     bound = tau * (k - n * softplus_and_rate(np.asarray(mu + 0.0 * start))[1])
     low, high = np.minimum(bound, 0.0), np.maximum(bound, 0.0)
     u = np.clip(start, low, high)
-    last = high - low
+    last, done = high - low, np.zeros(low.shape, dtype=np.bool_)
     for _ in range(60):
         rate = softplus_and_rate(mu + tau * u)[1]
         slope = tau * (k - n * rate) - u
@@ -88,9 +90,9 @@ def mode(mu: Floats, tau: Floats, k: Floats, n: Floats, *, tolerance: float = 1e
         newton = slope / sharp
         arrived = np.abs(newton) * np.sqrt(sharp) < tolerance
         safe = (np.abs(newton) <= 0.5 * last) & (u + newton > low) & (u + newton < high)
-        step = np.where(arrived | safe, newton, 0.5 * (low + high) - u)
-        last, u = np.abs(step), u + step
-        if arrived.all():
+        step = np.where(done, 0.0, np.where(arrived | safe, newton, 0.5 * (low + high) - u))
+        last, u, done = np.abs(step), u + step, done | arrived
+        if done.all():
             break
     rate = softplus_and_rate(mu + tau * u)[1]
     return u, 1.0 + tau * tau * n * rate * (1.0 - rate)
@@ -119,9 +121,11 @@ def _ends(
         for _ in range(25):
             height, slope = _height(end, mu, tau, k, n)
             fallen = top - height
-            if bool(np.all((fallen > 0.95 * DROP) & (fallen < 1.25 * DROP))):
+            done = (fallen > 0.95 * DROP) & (fallen < 1.25 * DROP)
+            if done.all():
                 break
-            end = np.clip(end - (DROP - fallen) / slope, u - farthest, u + farthest)
+            nearer = np.clip(end - (DROP - fallen) / slope, u - farthest, u + farthest)
+            end = np.where(done, end, nearer)
         found.append(end)
     return top, found[0], found[1]
 

@@ -153,16 +153,16 @@ def _peak(problem: _Problem, tau: Floats) -> tuple[Floats, Floats, Floats]:
     x = np.log(p.reference) - np.log1p(-p.reference)
     sharp = weight.sum(axis=-1) + (1.0 / scale**2)[:, None]
     mu = (np.sum(weight * x[:, None, :], axis=-1) + (centre / scale**2)[:, None]) / sharp
-    last = high - low
+    last, done = high - low, np.zeros(low.shape, dtype=np.bool_)
     for _ in range(16):
         _, slope, curve = _marginal(problem, mu, tau)
         low, high = np.where(slope > 0, mu, low), np.where(slope > 0, high, mu)
         newton = -slope / curve
         arrived = np.abs(newton) * np.sqrt(-curve) < 0.05
         safe = (np.abs(newton) <= 0.5 * last) & (mu + newton > low) & (mu + newton < high)
-        step = np.where(arrived | safe, newton, 0.5 * (low + high) - mu)
-        last, mu = np.abs(step), mu + step
-        if arrived.all():
+        step = np.where(done, 0.0, np.where(arrived | safe, newton, 0.5 * (low + high) - mu))
+        last, mu, done = np.abs(step), mu + step, done | arrived
+        if done.all():
             break
     height, _, curve = _marginal(problem, mu, tau)
     return mu, height, curve
@@ -179,15 +179,15 @@ def _mu_ends(problem: _Problem, tau: Floats) -> tuple[Floats, Floats]:
     reach = np.minimum(SPAN / np.sqrt(-curve), farthest[:, None])
     side = np.array([-1.0, 1.0])
     away = np.stack([reach, reach], axis=-1)
+    done = np.zeros(away.shape, dtype=np.bool_)
     for _ in range(8):
         level, slope, _ = _marginal(problem, mu[..., None] + side * away, tau[..., None])
         downhill = slope * side < 0
         step = (level - height[..., None] + DROP) / np.where(downhill, slope * side, 1.0)
         new = np.where(downhill, np.clip(away - step, 0.2 * away, 3.0 * away), 2.0 * away)
-        new = np.minimum(new, farthest[:, None, None])
-        moved = float(np.max(np.abs(new - away) / new))
-        away = new
-        if moved < 0.03:
+        new = np.where(done, away, np.minimum(new, farthest[:, None, None]))
+        done, away = np.abs(new - away) < 0.03 * new, new
+        if done.all():
             break
     return mu - away[..., 0], mu + away[..., 1]
 
@@ -203,6 +203,8 @@ def _v_ends(problem: _Problem) -> tuple[Floats, Floats]:
     """Range of v that holds all but about exp(-DROP) of the posterior, by Laplace's method."""
     top = np.arcsinh(6.5 * problem.tau_sd / problem.unit)
     low = np.zeros_like(top)
+    if problem.k.shape[1] == 1:
+        return low, low
     for count in (13, 13):
         v = low[:, None] + (top - low)[:, None] * np.linspace(0.0, 1.0, count)
         tau, prior = _log_prior_v(problem, v)
@@ -352,26 +354,21 @@ def fit_grid(summary: StageSummary, priors: Priors, *, draws: int = 4000, seed: 
     rates: dict[str, Floats] = {}
     mus: dict[str, Floats] = {}
     taus: dict[str, Floats] = {}
-    for rows in _batches(count, families):
-        part, todo, nodes = problem.rows(rows), np.arange(len(rows)), NODES
-        ends = (np.zeros(len(rows)),) * 2 if families == 1 else _v_ends(part)
-        for level in range(PASSES):
-            batch = part.rows(todo)
-            mesh = _solve(batch, nodes, ends[0][todo], ends[1][todo])
-            good = (mesh.error.sum(axis=1) < TOLERANCE) | (level == PASSES - 1)
-            for place in np.flatnonzero(good):
-                row = rows[todo[place]]
-                name = summary.stages[row]
-                rng = np.random.default_rng([seed, zlib.crc32(name.encode())])
-                mean[row], cov[row], error[row] = mesh.mean[place], mesh.cov[place], mesh.error[place].sum()
-                rates[name], mus[name], taus[name] = _draw(mesh, int(place), batch, draws, rng)
-            if good.all():
-                break
-            coarse = mesh.error[~good].max(axis=0) > TOLERANCE / 4
-            outer, inner, points = (
-                2 * size - 1 if more else size for size, more in zip(nodes, coarse, strict=True)
-            )
-            nodes, todo = (outer, inner, points), todo[~good]
+    queue = [(rows, NODES, 1) for rows in _batches(count, families)]
+    while queue:
+        rows, nodes, level = queue.pop()
+        batch = problem.rows(rows)
+        mesh = _solve(batch, nodes, *_v_ends(batch))
+        later: dict[tuple[int, int, int], list[int]] = {}
+        for place, row in enumerate(rows):
+            if mesh.error[place].sum() >= TOLERANCE and level < PASSES:
+                later.setdefault(_finer(nodes, mesh.error[place]), []).append(int(row))
+                continue
+            name = summary.stages[row]
+            rng = np.random.default_rng([seed, zlib.crc32(name.encode())])
+            mean[row], cov[row], error[row] = mesh.mean[place], mesh.cov[place], mesh.error[place].sum()
+            rates[name], mus[name], taus[name] = _draw(mesh, place, batch, draws, rng)
+        queue += [(np.array(members), finer, level + 1) for finer, members in later.items()]
     order = summary.stages
     return StagePosterior(
         "grid",
@@ -384,6 +381,14 @@ def fit_grid(summary: StageSummary, priors: Priors, *, draws: int = 4000, seed: 
         cov,
         error,
     )
+
+
+def _finer(nodes: tuple[int, int, int], error: Floats) -> tuple[int, int, int]:
+    """Double the directions that hold more than a quarter of the tolerance."""
+    outer, inner, points = (
+        2 * size - 1 if more else size for size, more in zip(nodes, error > TOLERANCE / 4, strict=True)
+    )
+    return outer, inner, points
 
 
 def _batches(count: int, families: int) -> list[npt.NDArray[np.int64]]:
