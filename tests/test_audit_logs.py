@@ -242,3 +242,22 @@ def test_command_writes_a_page(clean: CleanRun) -> None:
     document = json.loads((out / "audit.json").read_text("utf-8"))
     assert document["claims"]["D_c"]["outcome"] == "reproduced"
     assert audit_html(document, "Audit") == page
+
+
+def test_verdicts_with_and_without_the_affected_draws(
+    clean: CleanRun, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every rule is judged twice; what leaves are whole chains and whoever copies them, not single draws."""
+    changed = change(clean, where(arm="A0", replicate=0, failed=False), model="another")
+    report = audit_run(clean)
+    gone = {str(name) for name in report.evidence.draws.ids[~report.spared()]}
+    kept = [draw for draw in clean.draws if draw.draw_id not in gone]
+    assert {draw.copy_of for draw in kept}.isdisjoint(gone)
+    assert {draw.parent for draw in kept}.isdisjoint(gone)
+    assert {draw.task_id for draw in clean.draws if draw.draw_id in gone} == {changed.task_id}
+    words = ["audit", str(clean.log_path), "--prereg", str(clean.plan_path), "--verdicts", "--json"]
+    assert command(words) == 1
+    verdicts = json.loads(capsys.readouterr().out)["verdicts"]
+    assert verdicts["text"].startswith(f"{len(gone)} of {len(clean.draws)} draws")
+    assert len(verdicts["rules"]) == 10
+    assert all(set(row) == {"with", "without"} for row in verdicts["rules"].values())

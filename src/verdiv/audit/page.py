@@ -78,6 +78,18 @@ def audit_html(document: Mapping[str, Any], title: str) -> str:
     stops = [[_cell(stop["text"])] for stop in document.get("earlier_stops", ())]
     if stops:
         parts.append(_table("What earlier stops would have shown", ("In the order of tasks",), stops, "none"))
+    verdicts = document.get("verdicts") or {}
+    rows = [
+        [
+            _cell(rule),
+            _cell(row["with"]),
+            _cell(row["without"], "" if row["with"] == row["without"] else "finding"),
+        ]
+        for rule, row in verdicts.get("rules", {}).items()
+    ]
+    if verdicts:
+        caption = f"Verdicts with and without the affected draws: {verdicts['text']}"
+        parts.append(_table(caption, ("Rule", "With them", "Without them"), rows, "none could be given"))
     claims = [
         [
             _cell(name),
@@ -116,6 +128,12 @@ def audit_lines(document: Mapping[str, Any]) -> list[str]:
         for check in blocked:
             reasons.setdefault(check["message"], []).append(check["check"])
         lines += [f"  {', '.join(names)}: {reason}" for reason, names in reasons.items()]
+    verdicts = document.get("verdicts")
+    if verdicts:
+        lines.append(f"Verdicts with and without the affected draws: {verdicts['text']}")
+        for rule, row in verdicts["rules"].items():
+            mark = "" if row["with"] == row["without"] else "  <- depends on them"
+            lines.append(f"  {rule}: {row['with']}, {row['without']} without{mark}")
     for name, caption in (("undeclared", "Undeclared deviation"), ("not_found", "Declared, not found")):
         lines += [f"{caption}: {row['registered']} -> {row['done']}" for row in document.get(name, ())]
     counts = ", ".join(f"{count} {name}" for name, count in document.get("counts", {}).items() if count)

@@ -66,6 +66,19 @@ class AuditReport:
         serious = [f.rows for _, f in self.findings() if f.severity in ("critical", "high", "medium")]
         return np.unique(np.concatenate(serious)) if serious else np.zeros(0, dtype=np.int64)
 
+    def spared(self) -> npt.NDArray[np.bool_]:
+        """Return which draws stay when every chain with an affected draw, and every chain that copies one, leaves."""
+        d = self.evidence.draws
+        gone = np.zeros(len(d), dtype=np.bool_)
+        gone[self.affected()] = True
+        while True:
+            more = np.isin(d.chain, d.chain[gone])
+            more |= (d.copy_of >= 0) & more[d.copy_of]
+            more |= (d.parent >= 0) & more[d.parent]
+            if (more == gone).all():
+                return ~gone
+            gone = more
+
     def as_json(self) -> dict[str, Any]:
         """Return the report as plain JSON values."""
         counts = {outcome.value: 0 for outcome in CheckOutcome}

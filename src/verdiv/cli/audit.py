@@ -52,6 +52,10 @@ def audit(
         Path | None, typer.Option("-o", "--out", help="Folder for audit.json and audit.html.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
+    verdicts: Annotated[
+        bool,
+        typer.Option("--verdicts", help="Judge every rule with and without the draws that findings touch."),
+    ] = False,
     self_test: Annotated[
         bool,
         typer.Option(
@@ -80,6 +84,7 @@ def audit(
             suite=suite,
             out=out,
             as_json=as_json,
+            verdicts=verdicts,
             force=force,
             fail_on=fail_on,
         )

@@ -37,6 +37,7 @@ class Request:
     suite: Path | None
     out: Path | None
     as_json: bool
+    verdicts: bool
     force: bool
     fail_on: Severity
 
@@ -138,6 +139,12 @@ def run_audit(request: Request) -> int:
         document["status"] = "findings" if bad else "passed"
     if request.claims is not None:
         document["claims"] = claims
+    if request.verdicts:
+        if report is None or not request.logs:
+            raise UsageRefused("no verdict to give", [Fault("--verdicts", "a log", "none", "name a log")])
+        from verdiv.cli.audit_verdicts import verdicts_of
+
+        document["verdicts"] = verdicts_of(report, request.logs)
     if request.as_json:
         typer.echo(json.dumps(claims if report is None else document, indent=2, allow_nan=False))
     else:
