@@ -28,6 +28,12 @@ def amend(
     author: Annotated[str, typer.Option("--author", help="Who amends.")],
     reason: Annotated[str, typer.Option("--reason", help="Why.")],
     seen: Annotated[str, typer.Option("--seen", help="What of the data had been seen by then.")],
+    key: Annotated[
+        Path | None,
+        typer.Option(
+            "--key", help="Private ed25519 key (PEM): sign the lock into a file ….dsse.json beside it."
+        ),
+    ] = None,
     file: Annotated[
         list[str] | None,
         typer.Option("--file", help="Files to cover from now on; those covered so far if absent."),
@@ -35,7 +41,7 @@ def amend(
 ) -> int:
     """Append an amendment: the plan from now on, what changed, who, when, why, and what had been seen."""
     from verdiv.cli.failures import keep
-    from verdiv.cli.lock_work import amendment_lines, source_of
+    from verdiv.cli.lock_work import amendment_lines, sign, source_of
     from verdiv.preregistration.amend import amend_lock
 
     data, name, inside = source_of(prereg, lock)
@@ -43,5 +49,8 @@ def amend(
         lock, data, name, author=author, reason=reason, seen=seen, registration=inside, extra=file
     )
     keep(f"{lock} is complete")
-    typer.echo("\n".join(amendment_lines(record, lock)))
+    lines = amendment_lines(record, lock)
+    if key is not None:
+        lines.append(f"Signed in {sign(lock, key)}")
+    typer.echo("\n".join(lines))
     return 0

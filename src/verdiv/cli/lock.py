@@ -35,18 +35,27 @@ def lock(
         list[str] | None,
         typer.Option("--file", help="Further file to cover, relative to the lock's folder; repeatable."),
     ] = None,
+    key: Annotated[
+        Path | None,
+        typer.Option(
+            "--key", help="Private ed25519 key (PEM): sign the lock into a file ….dsse.json beside it."
+        ),
+    ] = None,
     author: Annotated[
         str | None, typer.Option("--author", help="Who locks, if not the registration's authors.")
     ] = None,
 ) -> int:
     """Write the lock of a registration: canonical JSON, digests of every file named, draws and bills."""
     from verdiv.cli.failures import keep
-    from verdiv.cli.lock_work import lock_lines, source_of
+    from verdiv.cli.lock_work import lock_lines, sign, source_of
     from verdiv.preregistration.lock import default_lock_path, lock_plan
 
     target = default_lock_path(registration) if out is None else out
     data, name, inside = source_of(registration, target)
     record = lock_plan(data, name, target, registration=inside, extra=file or (), author=author)
     keep(f"{target} is complete")
-    typer.echo("\n".join(lock_lines(record, target)))
+    lines = lock_lines(record, target)
+    if key is not None:
+        lines.append(f"Signed in {sign(target, key)}")
+    typer.echo("\n".join(lines))
     return 0

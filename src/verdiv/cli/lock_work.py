@@ -13,7 +13,7 @@ from verdiv.preregistration.reader import MAX_BYTES
 if TYPE_CHECKING:
     from verdiv.preregistration.verify import LockReport
 
-__all__ = ["amendment_lines", "lock_lines", "report_json", "report_lines", "source_of"]
+__all__ = ["amendment_lines", "lock_lines", "report_json", "report_lines", "sign", "source_of"]
 
 
 def source_of(registration: str, lock: Path) -> tuple[bytes, str, str | None]:
@@ -97,6 +97,19 @@ def amendment_lines(record: Mapping[str, Any], path: Path) -> list[str]:
         "Changed fields:" if changes else "No field of the plan changed.",
         *changes,
     ]
+
+
+def sign(path: Path, key: Path) -> Path:
+    """Sign a lock into the envelope beside it, and return where that stands; an older envelope is replaced."""
+    from verdiv.preregistration.lockfile import read_lock
+    from verdiv.preregistration.proofs import sign_lock
+    from verdiv.runlog.storage import atomic_file
+
+    target = path.with_name(f"{path.name.removesuffix('.json')}.dsse.json")
+    envelope = sign_lock(read_lock(path), key, path.name)
+    with atomic_file(target, overwrite=True) as stream:
+        stream.write(envelope)
+    return target
 
 
 def report_lines(report: LockReport) -> list[str]:

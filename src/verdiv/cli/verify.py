@@ -17,6 +17,8 @@ EXAMPLES = """\b
 Examples:
   verdiv verify preregistration.lock.json
   verdiv verify preregistration.lock.json --prereg elsewhere/preregistration.toml --json
+  verdiv verify preregistration.lock.json --signature preregistration.lock.dsse.json --public-key a.pub.pem
+  verdiv verify preregistration.lock.json --timestamp head.tsr --ca authority.pem
 
 Any JCS program recomputes the digests, e.g. jq and openssl:
   jq -cjS '.records[0].body' preregistration.lock.json | openssl dgst -sha256"""
@@ -29,6 +31,18 @@ def verify(
         Path | None,
         typer.Option("--prereg", help="Registration, where it lies elsewhere than the lock says."),
     ] = None,
+    signature: Annotated[
+        Path | None, typer.Option("--signature", help="DSSE envelope; needs --public-key.")
+    ] = None,
+    public_key: Annotated[
+        Path | None, typer.Option("--public-key", help="Signer's public ed25519 key, PEM.")
+    ] = None,
+    timestamp: Annotated[
+        Path | None, typer.Option("--timestamp", help="RFC 3161 response over a record's digest; needs --ca.")
+    ] = None,
+    ca: Annotated[
+        Path | None, typer.Option("--ca", help="Certificates of the authority of time, PEM.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
 ) -> int:
     """Recompute digests, links, registration and files; state the strength that was checked, and no more."""
@@ -36,12 +50,24 @@ def verify(
 
     from verdiv.cli.lock_work import report_json, report_lines
     from verdiv.cli.run_analysis import VOID
-    from verdiv.errors import Fault, InputRefused
+    from verdiv.errors import Fault, InputRefused, UsageRefused
+    from verdiv.preregistration.proofs import signature_proof, timestamp_proof
     from verdiv.preregistration.verify import verify_lock
 
     if not lock.is_file():
         fault = Fault(str(lock), "a lock file", "nothing that can be read", "check the path")
         raise InputRefused("the lock cannot be read", [fault])
-    report = verify_lock(lock, registration=prereg)
+    for one, other, names in (
+        (signature, public_key, "--signature --public-key"),
+        (timestamp, ca, "--timestamp --ca"),
+    ):
+        if (one is None) != (other is None):
+            raise UsageRefused("half a proof", [Fault(names, "both", "one of them", "give both, or neither")])
+    proofs = []
+    if signature is not None and public_key is not None:
+        proofs.append(signature_proof(signature, public_key))
+    if timestamp is not None and ca is not None:
+        proofs.append(timestamp_proof(timestamp, ca))
+    report = verify_lock(lock, registration=prereg, proofs=proofs)
     typer.echo(json.dumps(report_json(report), indent=2) if as_json else "\n".join(report_lines(report)))
     return VOID if report.broken else 0
