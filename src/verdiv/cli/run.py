@@ -68,12 +68,17 @@ def run(
     engine: Annotated[
         str | None, typer.Option("--engine", help="Serving engine, as name or name@version, for the header.")
     ] = None,
+    family: Annotated[
+        list[str] | None,
+        typer.Option("--family", help="A family of your own, as module:name; it is imported."),
+    ] = None,
     note: Annotated[str | None, typer.Option("--note", help="A sentence for the header.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the log that stands there.")] = False,
 ) -> int:
     """Run the arms of a registration against OpenAI-compatible servers, draw by draw into a run log."""
     from verdiv.preregistration import read_preregistration
     from verdiv.protocol.runner.sitting import RunRequest, run_protocol
+    from verdiv.protocol.suite.plugins import families_with
     from verdiv.protocol.suite.suitefile import read_suite
     from verdiv.runlog.records import Serving
 
@@ -95,6 +100,7 @@ def run(
         concurrency=concurrency,
         max_tokens=max_tokens,
         timeout=timeout,
+        families=families_with(family or []),
         serving=Serving(engine=name, version=version or None, max_concurrency=concurrency) if name else None,
         note=note,
     )

@@ -50,32 +50,38 @@ def suite(
         list[str] | None,
         typer.Option("--json-reply", help="Tier whose server is asked to constrain replies to JSON objects."),
     ] = None,
+    family: Annotated[
+        list[str] | None,
+        typer.Option("--family", help="A family of your own, as module:name; it is imported."),
+    ] = None,
     force: options.Force = False,
 ) -> int:
     """Generate a suite of distinct single-shot tool calls from a fixed seed."""
     from verdiv.errors import Fault, WriteFailed
     from verdiv.protocol.prompts import tier_prompt
-    from verdiv.protocol.suite.generate import FAMILIES, generate_suite
+    from verdiv.protocol.suite.generate import generate_suite
     from verdiv.protocol.suite.generate import shots as examples
+    from verdiv.protocol.suite.plugins import families_with
 
     counts = {name: _whole(number, "--tasks") for name, number in _pairs(tasks.split(","), "--tasks")}
     chosen = _levels(levels, "--levels")
     shown = _levels(shot_levels, "--shot-levels")
     wanted = {"small": 0, "teacher": 0}
     wanted |= {tier: _whole(number, "--shots") for tier, number in _pairs(shots or [], "--shots")}
-    families = {name: FAMILIES[name] for name in counts if name in FAMILIES}
+    known = families_with(family or [])
+    families = {name: known[name] for name in counts if name in known}
     prompts = {
         tier: tier_prompt(
             families,
             {
-                name: examples(family, number, shown.get(f"{tier}:{name}", chosen.get(name)))
-                for name, family in families.items()
+                name: examples(one, number, shown.get(f"{tier}:{name}", chosen.get(name)))
+                for name, one in families.items()
             },
             reply="json" if tier in (json_reply or []) else "text",
         )
         for tier, number in wanted.items()
     }
-    made = generate_suite(seed, counts, levels=chosen, prompts=prompts)
+    made = generate_suite(seed, counts, families=known, levels=chosen, prompts=prompts)
     if out.exists() and not force:
         raise WriteFailed(
             "the suite cannot be written",

@@ -35,8 +35,8 @@ def shape_refusal(value: Any, schema: Mapping[str, Any], place: str) -> Refusal 
     value
         Decoded JSON.
     schema
-        ``type``, ``properties``, ``required`` and ``items`` are read; a field that ``properties`` does
-        not name is refused.
+        ``type`` (``any`` for no check), ``properties``, ``required`` and ``items`` are read; a field that
+        ``properties`` does not name is refused.
     place
         Name of the value, for the sentence.
 
@@ -51,17 +51,18 @@ def shape_refusal(value: Any, schema: Mapping[str, Any], place: str) -> Refusal 
     'The field "n" must be an integer.'
     """
     kind = schema.get("type", "object")
+    if kind == "any":
+        return None
     if not _is(value, kind):
         article = "an" if kind[0] in "aeio" else "a"
         return Refusal("wrong-type", f'The field "{place}" must be {article} {kind}.')
-    if kind == "object":
+    if kind == "object" and "properties" in schema:
         return _object_refusal(value, schema)
     if kind == "array" and "items" in schema:
         for item in value:
-            if not _is(item, schema["items"].get("type", "object")):
-                return Refusal(
-                    "wrong-type", f'Each element of "{place}" must be of type {schema["items"].get("type")}.'
-                )
+            wanted = schema["items"].get("type", "object")
+            if wanted != "any" and not _is(item, wanted):
+                return Refusal("wrong-type", f'Each element of "{place}" must be of type {wanted}.')
             found = shape_refusal(item, schema["items"], place)
             if found is not None:
                 return found

@@ -257,7 +257,7 @@ class ChatClient:
 
     def _own_wait(self, attempt: int) -> float:
         """Double the wait each time, spread over a half to the whole of it."""
-        longest = min(self.policy.first_wait * 2**attempt, self.policy.longest_wait)
+        longest = min(self.policy.first_wait * 2.0**attempt, self.policy.longest_wait)
         return longest * (0.5 + 0.5 * self._jitter.random())
 
     async def _once(self, endpoint: Endpoint, body: bytes) -> tuple[str, _Usage]:

@@ -54,8 +54,12 @@ def json_spellings(tool: str, arguments: Mapping[str, Any]) -> Iterator[str]:
 class JsonCallFamily(ABC):
     """A family whose reply is one JSON object with a tool's name and arguments."""
 
-    form: str
-    """The call with ``...`` where the value belongs."""
+    form: str = ""
+    """The call with ``...`` where the value belongs, where it is the same for all tasks."""
+
+    def form_of(self, public: PublicTask) -> str:
+        """Return the form of a task's call, with ``...`` where values belong."""
+        return self.form
 
     @abstractmethod
     def structure(self, arguments: Mapping[str, Any], public: PublicTask) -> Refusal | None:
@@ -112,7 +116,7 @@ class JsonCallFamily(ABC):
             return judged
         if not isinstance(judged, Refusal):
             return PASSED
-        return structural(judged, self._saved(output, public), self.form)
+        return structural(judged, self._saved(output, public), self.form_of(public))
 
     def _saved(self, output: str | bytes, public: PublicTask) -> str | None:
         """Spell the content of a malformed output as a call that passes, where there is one."""
