@@ -9,6 +9,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from policy_world import World, draws_of, scripted, truth, verify
@@ -287,3 +288,33 @@ def test_the_log_is_complete_json(tmp_path: Path) -> None:
         GatedRetry(Tier(model=scripted("C")), verifier=verify, log=log).run("t", "x")
     last = json.loads(path.read_text().splitlines()[-1])
     assert (last["record"], last["draws"]) == ("footer", 1)
+
+
+def test_the_audit_takes_an_escalation_for_what_it_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A policy's log raises no finding, and a teacher's draw that answers no last attempt still does."""
+    from verdiv.cli.app import run
+    from verdiv.runlog.records import Header
+    from verdiv.runlog.writer import write_run_log
+
+    path = tmp_path / "policy.runlog.jsonl"
+    with PolicyLog.begin(path) as log:
+        policy = GatedRetry(
+            Tier(model=lambda ask: "S", budget=2),
+            Tier(model=lambda ask: "C", price=2.5),
+            verifier=verify,
+            truth=truth,
+            log=log,
+        )
+        policy.run("t", "x")
+    assert run(["audit", str(path)]) == 0
+    first, _, third = draws_of(path)
+    header = json.loads(path.read_text().splitlines()[0])
+    astray = tmp_path / "astray.runlog.jsonl"
+    kept = Header(schema=1, run_id=header["run_id"], gate=header["gate"], harness=header["harness"])
+    moved = msgspec.structs.replace(third, parent=first.draw_id, prev=None)
+    write_run_log(astray, kept, [first, draws_of(path)[1], moved])
+    capsys.readouterr()
+    assert run(["audit", str(astray)]) == 1
+    assert "grid.attempts" in capsys.readouterr().out

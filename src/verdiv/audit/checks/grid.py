@@ -160,7 +160,10 @@ def duplicates(e: Evidence) -> CheckResult:
 
 
 def attempts(e: Evidence) -> CheckResult:
-    """Check that the attempts of a chain run from 1 without a gap, and answer each other in order."""
+    """Check that the attempts of a chain run from 1 without a gap, and answer each other in order.
+
+    A draw that another tier makes for the residual of a chain answers that chain's last attempt, across arms.
+    """
     d = e.draws
     gated = np.isin(d.codes["prompt_kind"], [d.code("prompt_kind", k) for k in ("blind", "feedback")])
     rows = np.flatnonzero(gated & (d.attempt > 1))
@@ -171,8 +174,12 @@ def attempts(e: Evidence) -> CheckResult:
         return could_not_run("no retry names the draw that it answers")
     known = parent >= 0
     bad = ~known
-    bad[known] = (d.chain[parent[known]] != d.chain[rows[known]]) | (
-        d.attempt[parent[known]] != d.attempt[rows[known]] - 1
+    before, after = parent[known], rows[known]
+    same = {name: d.codes[name][before] == d.codes[name][after] for name in ("condition", "task_id", "tier")}
+    escalated = ~same["tier"] & same["condition"] & same["task_id"]
+    escalated &= d.replicate[before] == d.replicate[after]
+    bad[known] = ((d.chain[before] != d.chain[after]) & ~escalated) | (
+        d.attempt[before] != d.attempt[after] - 1
     )
     wrong = rows[bad]
     findings = []
