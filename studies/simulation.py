@@ -63,7 +63,7 @@ def coverage_worlds() -> dict[str, World]:
 
 
 RULE_WORLDS = {
-    "P1": ("null", "null+sticky"),
+    "P1": ("worked", "null", "null+sticky"),
     "P2": ("null", "null+no-headroom"),
     "P3": ("worked", "null", "null+teacher-ahead"),
     "P4": ("null", "null+blind-retries"),
