@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,6 +27,7 @@ __all__ = [
     "common_gate",
     "default_plan",
     "exclusion_rules",
+    "gate_and_coverage",
     "gather",
     "gather_counts",
     "table_plan",
@@ -161,8 +162,7 @@ def gather(log: RunLog, registration: Preregistration | None) -> Gathered:
     table = log.draws
     plan = registration if registration is not None else table_plan(table, gate)
     if registration is not None:
-        check_coverage(plan, set(table["family"]), set(table["arm"]))
-        check_gate(plan, gate)
+        gate_and_coverage(plan, gate, set(table["family"]), set(table["arm"]))
     table, excluded = exclude(table, plan)
     if len(table) == 0:
         raise InputRefused(
@@ -194,6 +194,14 @@ def check_gate(plan: Preregistration, gate: str) -> None:
         raise InputRefused("The log does not follow the registration.", [fault])
 
 
+def gate_and_coverage(
+    plan: Preregistration, gate: str, families: Collection[str], arms: Collection[str]
+) -> None:
+    """Refuse a run with a gate, family or arm that the registration does not know."""
+    check_coverage(plan, set(families), set(arms))
+    check_gate(plan, gate)
+
+
 def exclusion_rules(plan: Preregistration) -> str:
     """Exclusion rules of a plan as text: the same rules, the same text."""
     rules = [rule.model_dump(mode="json") for rule in plan.exclusions]
@@ -214,8 +222,7 @@ def gather_counts(counts: Counts, registration: Preregistration | None) -> Gathe
     account = run_account([counts.account])
     plan = registration or default_plan(families, account.attempts, account.votes, counts.gate)
     if registration is not None:
-        check_coverage(plan, set(families), set(account.attempts))
-        check_gate(plan, counts.gate)
+        gate_and_coverage(plan, counts.gate, families, account.attempts)
     where = counts.inputs[0].path if counts.inputs else "tally"
     faults = [
         Fault(where, expected, got, "tally the logs again, with this registration", field=field)

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-import platform
-import shlex
 import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from importlib import metadata
-from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-import verdiv
-from verdiv import __version__
+from verdiv.analysis.blocks import (
+    counts_digest,
+    digest_findings,
+    disagreements,
+    plain,
+    registration_block,
+    shown_path,
+    versions,
+)
+from verdiv.analysis.counting import join_counts
 from verdiv.analysis.diagnostics import diagnostics_block
 from verdiv.analysis.estimates import estimates_block
 from verdiv.analysis.exploratory import exploratory_block, limits_block
-from verdiv.analysis.fit import Fit, Progress, fit_model
+from verdiv.analysis.fit import Progress, fit_model
 from verdiv.analysis.frontier import (
     break_even_block,
     flow_block,
@@ -30,7 +30,7 @@ from verdiv.analysis.frontier import (
     ledger_block,
     per_seed_block,
 )
-from verdiv.analysis.gather import PRIMARY, Gathered, gather
+from verdiv.analysis.gather import PRIMARY, Gathered, gather, gather_counts
 from verdiv.analysis.verdicts import (
     conjunction_block,
     expected_wrong,
@@ -38,6 +38,7 @@ from verdiv.analysis.verdicts import (
     rules_block,
     sensitivity_block,
 )
+from verdiv.errors import Fault, UsageRefused
 from verdiv.estimators.archive import FitArchive
 from verdiv.estimators.compose import compose
 from verdiv.estimators.direct import Direct, estimate_directly
@@ -47,16 +48,12 @@ from verdiv.falsification.rules import evaluate_rules
 from verdiv.falsification.rules.dividend import headroom
 from verdiv.preregistration import Preregistration
 from verdiv.reports.schema import validate_document
-from verdiv.runlog.table import Finding, RunLog
+from verdiv.runlog.table import RunLog
 
-__all__ = ["AnalysisResult", "analyze", "analyze_log"]
+__all__ = ["AnalysisResult", "analyze", "analyze_gathered", "analyze_log"]
 
 BOOTSTRAP_DRAWS = 4000
 """Posterior draws of the direct estimates."""
-
-BUNDLED = Path(verdiv.__file__).resolve().parent
-
-PACKAGES = ("numpy", "scipy", "pandas", "pymc", "arviz", "nutpie", "statsmodels")
 
 
 @dataclass(frozen=True)
@@ -67,80 +64,6 @@ class AnalysisResult:
     """What results.json holds."""
     idata: FitArchive | None = field(repr=False)
     """What fit.nc holds: NUTS draws, or the grid's; its ``inference_data()`` is ArviZ's."""
-
-
-def shown_path(path: str) -> str:
-    """Name an input: bundled files by their name alone, so that results do not depend on where verdiv is installed."""
-    found = Path(path)
-    return f"bundled: {found.name}" if BUNDLED in found.resolve().parents else path
-
-
-def _versions() -> dict[str, str]:
-    found = {"verdiv": __version__, "python": platform.python_version()}
-    for name in PACKAGES:
-        try:
-            found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            found[name] = "absent"
-    return found
-
-
-def _registration_block(gathered: Gathered) -> dict[str, Any]:
-    plan = gathered.plan
-    if gathered.mode == "exploratory":
-        return {
-            "digest": None,
-            "status": "none",
-            "title": None,
-            "authors": None,
-            "seen_before": None,
-            "plan": json.loads(plan.model_dump_json()),
-        }
-    first = gathered.account.first_start
-    return {
-        "digest": plan.digest,
-        "status": "read",
-        "title": plan.title,
-        "authors": list(plan.authors),
-        "seen_before": plan.seen_before,
-        "plan": json.loads(plan.model_dump_json()),
-        "locked_at": None,
-        "strength": "read from a file; no lock was checked",
-        "first_draw_at": None if first is None else datetime.fromtimestamp(first, UTC).isoformat(),
-        "order": "not established: the registration carries no lock",
-        "verify_command": _verify_command(plan.source),
-        "amendments": [],
-    }
-
-
-def _verify_command(source: str | None) -> str | None:
-    """A command that recomputes the digest of a registration, a file's or a shipped one's."""
-    if source is None or source == "-":
-        return None
-    if Path(source).is_file():
-        return f"sha256sum {shlex.quote(source)}"
-    call = f"fixtures.read_bytes('preregistrations', {source!r})"
-    code = f"import hashlib; from verdiv import fixtures; print(hashlib.sha256({call}).hexdigest())"
-    return f'python -c "{code}"'
-
-
-def _digest_findings(gathered: Gathered) -> list[Finding]:
-    """Compare the digest that each log says it followed with the registration given."""
-    if gathered.mode == "exploratory":
-        return []
-    out = []
-    for header, source in zip(gathered.headers, gathered.inputs, strict=True):
-        said = header.preregistration_sha256
-        if said is None:
-            message = (
-                f"{source.path} names no registration; that it followed this one rests on the analyst's word."
-            )
-            out.append(Finding("medium", "lock.no_digest", message))
-        elif said != gathered.plan.digest:
-            given = str(gathered.plan.digest)[:12]
-            message = f"{shown_path(source.path)} followed registration {said[:12]}…, but {given}… was given."
-            out.append(Finding("high", "lock.other_digest", message))
-    return out
 
 
 def analyze_log(
@@ -182,14 +105,36 @@ def analyze_log(
     InputRefused
         The log contradicts the registration or itself.
     """
+    return analyze_gathered(
+        gather(log, preregistration),
+        engine=engine,
+        check_engine=check_engine,
+        draws=draws,
+        chains=chains,
+        cores=cores,
+        seed=seed,
+        progress=progress,
+    )
+
+
+def analyze_gathered(
+    gathered: Gathered,
+    *,
+    engine: str = "grid",
+    check_engine: bool = False,
+    draws: int = 1000,
+    chains: int = 4,
+    cores: int = 2,
+    seed: int = 1,
+    progress: Progress | None = None,
+) -> AnalysisResult:
+    """Analyse a run that is already counted; see :func:`analyze_log`."""
     started = time.time()
 
     def tell(stage: str, done: int | None = None, total: int | None = None) -> None:
         if progress is not None:
             progress(stage, done, total)
 
-    tell("counting draws")
-    gathered = gather(log, preregistration)
     plan, tally = gathered.plan, gathered.tally
     fit = fit_model(
         gathered,
@@ -238,7 +183,7 @@ def analyze_log(
         gathered, fit, composition, direct, estimates, load, found, dividend, seed
     )
     tell("checking sensitivity")
-    findings = [*gathered.findings, *_digest_findings(gathered), *_disagreements(block)]
+    findings = [*gathered.findings, *digest_findings(gathered), *disagreements(block)]
     document: dict[str, Any] = {
         "schema": 1,
         "title": plan.title if gathered.mode == "registered" else "Exploratory analysis of run logs",
@@ -254,7 +199,7 @@ def analyze_log(
             }
             for i in gathered.inputs
         ],
-        "preregistration": _registration_block(gathered),
+        "preregistration": registration_block(gathered),
         "estimates": block,
         "frontier": frontier_block(gathered, direct, composition),
         "break_even": break_even_block(gathered, found, composition),
@@ -282,7 +227,7 @@ def analyze_log(
         "audit": {"status": "not run"},
         "limits": limits_block(gathered),
         "meta": {
-            "versions": _versions(),
+            "versions": versions(),
             "started_at": datetime.fromtimestamp(started, UTC).isoformat(),
             "finished_at": datetime.now(UTC).isoformat(),
             "seconds": round(time.time() - started, 3),
@@ -294,47 +239,12 @@ def analyze_log(
             "chains": chains,
             "seed": seed,
             "bootstrap_draws": BOOTSTRAP_DRAWS,
-            "counts_sha256": _counts_digest(fit),
+            "counts_sha256": counts_digest(fit),
         },
     }
-    document = _plain(document)
+    document = plain(document)
     validate_document(document)
     return AnalysisResult(document, fit.idata)
-
-
-def _disagreements(block: dict[str, Any]) -> list[Finding]:
-    out = []
-    for name, record in block.items():
-        agreement = record.get("agreement")
-        if agreement is not None and not agreement["agrees"]:
-            message = (
-                f"{name}: model {record['model']['mean']:.4g} and direct estimate {record['direct']['mean']:.4g} lie "
-                f"{agreement['gap_in_sd']:.1f} posterior sd apart; rules use the direct one."
-            )
-            out.append(Finding("low", "estimates.disagree", message))
-    return out
-
-
-def _counts_digest(fit: Fit) -> str:
-    """Digest of the numbers the model saw."""
-    summary = fit.summary
-    said = json.dumps(
-        [summary.stages, summary.families, summary.N.tolist(), summary.K.tolist(), summary.deff.tolist()]
-    )
-    return hashlib.sha256(said.encode()).hexdigest()
-
-
-def _plain(value: Any) -> Any:
-    """Turn NumPy scalars into Python's and NaN into null, so that the document is JSON whoever reads it."""
-    if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, float) and not np.isfinite(value):
-        return None
-    return value
 
 
 def analyze(
@@ -349,12 +259,12 @@ def analyze(
     seed: int = 1,
     progress: Progress | None = None,
 ) -> AnalysisResult:
-    """Read run logs and analyse them together.
+    """Read run logs, or tallies of them, and analyse them together.
 
     Parameters
     ----------
     log_paths
-        Paths of run logs; ``-`` is standard input.
+        Paths of run logs, ``-`` for standard input; or of tallies, which give the same numbers.
     preregistration, engine, check_engine, draws, chains, cores, seed, progress
         As for :func:`analyze_log`.
 
@@ -363,13 +273,25 @@ def analyze(
     AnalysisResult
         The results document and the inference data.
     """
-    from verdiv.runlog.reader import read_run_logs
+    from verdiv.analysis.tallyfile import is_tally, read_tally
 
     if progress is not None:
         progress("reading")
-    return analyze_log(
-        read_run_logs(list(log_paths)),
-        preregistration=preregistration,
+    tallies = [path != "-" and is_tally(path) for path in log_paths]
+    if log_paths and all(tallies):
+        gathered = gather_counts(join_counts([read_tally(path) for path in log_paths]), preregistration)
+    elif any(tallies):
+        mixed = log_paths[tallies.index(True)]
+        fault = Fault(
+            mixed, "run logs only, or tallies only", "both", "tally the logs first, with verdiv tally"
+        )
+        raise UsageRefused("Logs and tallies cannot be analysed together.", [fault])
+    else:
+        from verdiv.runlog.reader import read_run_logs
+
+        gathered = gather(read_run_logs(list(log_paths)), preregistration)
+    return analyze_gathered(
+        gathered,
         engine=engine,
         check_engine=check_engine,
         draws=draws,

@@ -26,6 +26,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "verdiv.cli.analyze",
         "From run logs (and a registration) to estimates, verdicts and a report.",
     ),
+    "tally": ("verdiv.cli.tally", "Count logs of any length into one small file that analyze takes."),
     "convert": ("verdiv.cli.convert", "Turn foreign logs into a run log, by a mapping."),
     "price": ("verdiv.cli.price", "Price every arm and find the break-even, from parameters or a fit."),
     "lock": ("verdiv.cli.lock", "Lock a registration before the run: digests, bills, the number of draws."),

@@ -13,7 +13,7 @@ from verdiv.cli.options import EngineName, ExitOnName, Severity, reaches
 from verdiv.cli.output import check_folder
 from verdiv.cli.progress import ProgressBar
 
-__all__ = ["VOID", "Job", "exit_code", "run_job"]
+__all__ = ["VOID", "Job", "available_cores", "exit_code", "run_job"]
 
 VOID = 3
 """A lock or a chain is broken."""
@@ -44,7 +44,8 @@ class Job:
     exit_on: ExitOnName | None
 
 
-def _cores(asked: int | None) -> int:
+def available_cores(asked: int | None) -> int:
+    """Cores asked for, or all that this process may use."""
     if asked is not None:
         return asked
     affinity = getattr(os, "sched_getaffinity", None)
@@ -87,7 +88,7 @@ def run_job(job: Job) -> int:
             check_engine=job.check_engine,
             draws=job.draws,
             chains=job.chains,
-            cores=_cores(job.cores),
+            cores=available_cores(job.cores),
             seed=job.seed,
             progress=progress,
         )

@@ -257,7 +257,7 @@ def late_events(draws: DrawColumns, ok: BoolArray, pool: Counter, b_max: int, ou
     wrong, marked = pool.count(wrong_seen), pool.count(wrong_seen & flagged)
     share_n = np.zeros(len(draws))
     share_k = np.zeros(len(draws))
-    size = np.bincount(pool.groups).astype(float) if len(pool.groups) else np.ones(1)
+    size = np.maximum(np.bincount(pool.groups), 1).astype(float) if len(pool.groups) else np.ones(1)
     share_n[pool.rows] = (
         (np.bincount(pool.groups, weights=wrong_seen[pool.rows]) / size)[pool.groups] if len(pool.rows) else 0
     )

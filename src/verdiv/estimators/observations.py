@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,7 @@ __all__ = [
     "FloatArray",
     "IntArray",
     "draw_columns",
+    "inherit_classes",
     "observation_groups",
     "observation_weights",
 ]
@@ -92,6 +94,34 @@ class DrawColumns:
         """Draws that are measurements: scored, and no infrastructure error."""
         return ~self.errored & (self.correct >= 0)
 
+    @cached_property
+    def observation(self) -> IntArray:
+        """Number of the distinct observation that each draw is a record of, see :func:`observation_groups`."""
+        root = self.source[self.source]
+        out = root.copy()
+        rows = np.flatnonzero(self.temperature[root] == 0.0)
+        if len(rows) == 0:
+            return out
+        origin = root[rows]
+        prompt = self.prompt[origin]
+        chain = np.where(self.kind[origin] == KINDS["initial"], 0, self.attempt[origin])
+        key = np.stack(
+            [
+                self.task[origin],
+                prompt,
+                self.kind[origin],
+                np.where(prompt < 0, chain, 0),
+                self.model[origin],
+                pd.factorize(self.condition[rows])[0],
+            ]
+        )
+        order = np.lexsort(key)
+        new = np.ones(len(rows), dtype=bool)
+        new[1:] = (key[:, order[1:]] != key[:, order[:-1]]).any(axis=0)
+        first = np.flatnonzero(new)[np.cumsum(new) - 1]
+        out[rows[order]] = rows[order[first]]
+        return out
+
     def __len__(self) -> int:
         """Count the draws."""
         return len(self.task)
@@ -129,6 +159,13 @@ def _rows_of(ids: pd.Series, wanted: pd.Series, default: IntArray) -> IntArray:
     return np.where(found >= 0, found, default)
 
 
+def inherit_classes(answered: IntArray, kind: IntArray, parent: IntArray, error_class: IntArray) -> IntArray:
+    """Class of the answered error where a feedback draw does not say it: its parent's, else unclassified."""
+    inherited = np.where(parent >= 0, error_class[parent], 0)
+    unanswered = (kind == KINDS["feedback"]) & (answered == 0)
+    return np.where(unanswered, np.where(inherited > 0, inherited, UNCLASSIFIED), answered)
+
+
 def draw_columns(draws: pd.DataFrame) -> DrawColumns:
     """Turn the draws table into arrays.
 
@@ -159,9 +196,7 @@ def draw_columns(draws: pd.DataFrame) -> DrawColumns:
     error_class = _mapped(table["error_class"], CLASSES)
     kind = _mapped(table["prompt_kind"], KINDS)
     parent = _rows_of(table["draw_id"], table["parent"], np.full(len(table), MISSING, dtype=np.int64))
-    inherited = np.where(parent >= 0, error_class[parent], 0)
-    unanswered = (kind == KINDS["feedback"]) & (answered == 0)
-    answered[unanswered] = np.where(inherited > 0, inherited, UNCLASSIFIED)[unanswered]
+    answered = inherit_classes(answered, kind, parent, error_class)
     started, ended = _stamps(table["started_at"]), _stamps(table["ended_at"])
     card = table[["tier", "model", "precision"]].astype(object).fillna("")
     return DrawColumns(
@@ -218,25 +253,9 @@ def observation_groups(draws: DrawColumns, rows: IntArray) -> IntArray:
     Returns
     -------
     numpy.ndarray
-        Group number of each, shape ``(m,)``.
+        Group number of each, shape ``(m,)``; below the number of all draws, not all of them taken.
     """
-    root = draws.source[rows]
-    root = draws.source[root]
-    greedy = draws.temperature[root] == 0.0
-    condition = pd.factorize(draws.condition[rows])[0]
-    chain = np.where(draws.kind[root] == KINDS["initial"], 0, draws.attempt[root])
-    key = pd.DataFrame(
-        {
-            "row": np.where(greedy, -1, root),
-            "task": np.where(greedy, draws.task[root], 0),
-            "prompt": np.where(greedy, draws.prompt[root], 0),
-            "kind": np.where(greedy, draws.kind[root], 0),
-            "attempt": np.where(greedy & (draws.prompt[root] < 0), chain, 0),
-            "model": np.where(greedy, draws.model[root], 0),
-            "condition": np.where(greedy, condition, 0),
-        }
-    )
-    return np.asarray(key.groupby(list(key.columns), sort=False).ngroup(), dtype=np.int64)
+    return draws.observation[rows]
 
 
 def observation_weights(draws: DrawColumns, rows: IntArray) -> tuple[FloatArray, IntArray]:

@@ -213,7 +213,6 @@ class _Arms:
         if made is None:
             return
         longest = made.attempts if arm in GATED else 1
-        self.facts.add(("arm", arm), 1.0)
         self.facts.most["attempts", arm] = float(made.attempts)
         self.facts.most["first", arm] = float(np.nanmax(made.billed[:, 0]))
         for budget in range(1, longest + 1):

@@ -135,8 +135,10 @@ def _misfit(kind: inspect.Type, column: Any, there: NDArray[np.bool_]) -> NDArra
         bad |= null
     kind = kind.type if isinstance(kind, inspect.Metadata) else kind
     if isinstance(kind, inspect.StructType):
-        for one, inner in zip(kind.fields, column.flatten(), strict=True):
-            bad |= _misfit(one.type, inner, there & ~null)
+        inner = dict(zip([field.name for field in column.type], column.flatten(), strict=True))
+        for one in kind.fields:
+            if one.encode_name in inner:
+                bad |= _misfit(one.type, inner[one.encode_name], there & ~null)
     elif isinstance(kind, inspect.StrType):
         length = pc.utf8_length(column)
         if kind.min_length is not None:

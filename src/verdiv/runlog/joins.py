@@ -9,9 +9,9 @@ import pandas as pd
 
 from verdiv.errors import Fault, InputRefused
 from verdiv.runlog.records import Gate, Header
-from verdiv.runlog.table import Finding, RunLog
+from verdiv.runlog.table import Finding, InputFile, RunLog
 
-__all__ = ["joined"]
+__all__ = ["header_findings", "joined"]
 
 
 def joined(logs: Sequence[RunLog]) -> RunLog:
@@ -56,6 +56,21 @@ def joined(logs: Sequence[RunLog]) -> RunLog:
         inputs=tuple(one for log in logs for one in log.inputs),
         findings=tuple(findings),
     )
+
+
+def header_findings(headers: Sequence[Header], inputs: Sequence[InputFile]) -> list[Finding]:
+    """Return what the headers of several logs disagree in, without their draws.
+
+    Raises
+    ------
+    InputRefused
+        A file or a run given twice, or logs of two gates, as :func:`joined`.
+    """
+    logs = [RunLog((h,), pd.DataFrame(), (i,), ()) for h, i in zip(headers, inputs, strict=True)]
+    faults = [*_same_file(logs), *_gates(logs)]
+    if faults:
+        raise InputRefused("the logs cannot be joined", faults)
+    return list(_clashes(logs))
 
 
 def _same_file(logs: Sequence[RunLog]) -> Iterator[Fault]:

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from verdiv.runlog.records import Header
-from verdiv.runlog.table import Finding
+from verdiv.runlog.table import Finding, Severity
 
-__all__ = ["notices"]
+__all__ = ["ODDITIES", "RETRYING", "SHOWN", "notices", "oddity"]
+
+ODDITIES: Mapping[str, tuple[Severity, str]] = {
+    "log.ended_before_started": ("high", "ended before they started"),
+    "log.parent_of_other_task": ("high", "answer a draw of another task"),
+    "log.copy_disagrees": ("high", "differ from the draw they repeat"),
+    "log.retry_prompt": ("medium", "are retries of a gated arm with an initial prompt"),
+    "log.unscored": ("info", "have no outcome and no error"),
+}
+"""Check to how much it weighs and what it says of the draws."""
 
 RETRYING = ("A2", "A2s", "A3")
 """Arms of one tier whose second attempt has another prompt than the first."""
@@ -49,31 +57,40 @@ def _notices(draws: pd.DataFrame, header: Header, path: str) -> Iterator[Finding
         message = f"{path}: the design calls for {header.expected_draws} draws, {len(draws)} were read"
         yield Finding("medium", "log.expected_draws", message)
     backwards = (draws["ended_at"] < draws["started_at"]).to_numpy(dtype=bool)
-    yield from _rows("high", "log.ended_before_started", "ended before they started", backwards, draws, path)
+    yield from _rows("log.ended_before_started", backwards, draws, path)
     tasks = _of_named(draws, "parent", "task_id")
     elsewhere = _known(tasks) & (tasks != draws["task_id"].to_numpy())
-    yield from _rows(
-        "high", "log.parent_of_other_task", "answer a draw of another task", elsewhere, draws, path
-    )
-    yield from _rows(
-        "high", "log.copy_disagrees", "differ from the draw they repeat", _differing(draws), draws, path
-    )
+    yield from _rows("log.parent_of_other_task", elsewhere, draws, path)
+    yield from _rows("log.copy_disagrees", _differing(draws), draws, path)
     retry = draws["arm"].isin(RETRYING) & (draws["attempt"] > 1) & (draws["prompt_kind"] == "initial")
-    message = "are retries of a gated arm with an initial prompt"
-    yield from _rows("medium", "log.retry_prompt", message, retry.to_numpy(dtype=bool), draws, path)
+    yield from _rows("log.retry_prompt", retry.to_numpy(dtype=bool), draws, path)
     unscored = (draws["correct"].isna() & draws["error_kind"].isna()).to_numpy(dtype=bool)
-    yield from _rows("info", "log.unscored", "have no outcome and no error", unscored, draws, path)
+    yield from _rows("log.unscored", unscored, draws, path)
 
 
-def _rows(
-    severity: Any, check: str, what: str, mask: NDArray[np.bool_], draws: pd.DataFrame, path: str
-) -> Iterator[Finding]:
+def oddity(check: str, count: int, first: Sequence[str], draws: int, path: str) -> Finding:
+    """Return the finding that some draws share.
+
+    Parameters
+    ----------
+    check
+        One of :data:`ODDITIES`.
+    count, first
+        How many draws, and the ids of the first :data:`SHOWN` of them.
+    draws, path
+        All draws of the log, and its name.
+    """
+    severity, what = ODDITIES[check]
+    names = ", ".join(repr(name)[:80] for name in first)
+    more = f" and {count - SHOWN} more" if count > SHOWN else ""
+    return Finding(severity, check, f"{path}: {count} of {draws} draws {what}: {names}{more}")
+
+
+def _rows(check: str, mask: NDArray[np.bool_], draws: pd.DataFrame, path: str) -> Iterator[Finding]:
     """Yield the finding that some draws share, if there are any."""
     count = int(mask.sum())
     if count:
-        names = ", ".join(repr(name)[:80] for name in draws["draw_id"].to_numpy()[mask][:SHOWN])
-        more = f" and {count - SHOWN} more" if count > SHOWN else ""
-        yield Finding(severity, check, f"{path}: {count} of {len(draws)} draws {what}: {names}{more}")
+        yield oddity(check, count, draws["draw_id"].to_numpy()[mask][:SHOWN].tolist(), len(draws), path)
 
 
 def _of_named(draws: pd.DataFrame, field: str, column: str) -> NDArray[np.object_]:
