@@ -43,6 +43,11 @@ def verify(
     ca: Annotated[
         Path | None, typer.Option("--ca", help="Certificates of the authority of time, PEM.")
     ] = None,
+    export: Annotated[
+        Path | None,
+        typer.Option("--export", help="Folder for PRML manifests, an in-toto statement and an RO-Crate."),
+    ] = None,
+    force: options.Force = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
 ) -> int:
     """Recompute digests, links, registration and files; state the strength that was checked, and no more."""
@@ -70,4 +75,8 @@ def verify(
         proofs.append(timestamp_proof(timestamp, ca))
     report = verify_lock(lock, registration=prereg, proofs=proofs)
     typer.echo(json.dumps(report_json(report), indent=2) if as_json else "\n".join(report_lines(report)))
+    if export is not None and report.lock is not None and not report.broken:
+        from verdiv.preregistration.exports import export_lock
+
+        export_lock(report.lock, lock.name, export, force=force)
     return VOID if report.broken else 0

@@ -12,7 +12,7 @@ __all__ = ["complete", "copies", "expected_count", "integrity", "seed_forwarded"
 
 ALL = ("P1", "P2", "P3", "P4", "P5", "P6", "R1", "R2", "R3", "R4")
 
-MANY = 5
+MANY = 20
 """Pairs of wrong outputs that must all be equal before a seed looks unused."""
 
 PARTS = ("chain", "count", "ids", "times", "format")
