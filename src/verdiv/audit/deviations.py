@@ -15,7 +15,14 @@ from verdiv.audit.outcome import AuditFinding
 from verdiv.errors import Fault, InputRefused
 from verdiv.preregistration.positions import find_line, key_lines
 
-__all__ = ["DEVIATIONS_SCHEMA", "DeclaredDeviation", "Reconciled", "read_deviations", "reconcile"]
+__all__ = [
+    "DEVIATIONS_SCHEMA",
+    "DeclaredDeviation",
+    "DeviationsFile",
+    "Reconciled",
+    "read_deviations",
+    "reconcile",
+]
 
 DEVIATIONS_SCHEMA = 1
 """Integer version of the format; a newer one is refused."""
@@ -44,7 +51,9 @@ class DeclaredDeviation(BaseModel):
     """Likely effect on the reader's conclusion."""
 
 
-class _File(BaseModel):
+class DeviationsFile(BaseModel):
+    """A deviations file."""
+
     model_config = ConfigDict(
         frozen=True, extra="forbid", strict=True, validate_by_name=True, validate_by_alias=True
     )
@@ -74,7 +83,7 @@ def read_deviations(path: Path) -> tuple[DeclaredDeviation, ...]:
         fault = Fault(name, "declared deviations in TOML", reason, "check the file")
         raise InputRefused("the deviations cannot be read", [fault]) from error
     try:
-        return _File.model_validate_json(document).deviation
+        return DeviationsFile.model_validate_json(document).deviation
     except ValidationError as error:
         lines = key_lines(text)
         faults = [
