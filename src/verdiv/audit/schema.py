@@ -6,6 +6,8 @@ import json
 from importlib import resources
 from typing import Any, Literal, TypeAlias
 
+from pydantic import BaseModel
+
 from verdiv.audit.claims.claimsfile import ClaimsFile
 from verdiv.audit.deviations import DeviationsFile
 
@@ -14,7 +16,7 @@ __all__ = ["Kind", "implied_schema", "shipped_schema"]
 Kind: TypeAlias = Literal["claims", "deviations"]
 """A file of the audit's."""
 
-_MODELS = {"claims": ClaimsFile, "deviations": DeviationsFile}
+_MODELS: dict[str, type[BaseModel]] = {"claims": ClaimsFile, "deviations": DeviationsFile}
 
 
 def implied_schema(kind: Kind) -> dict[str, Any]:
