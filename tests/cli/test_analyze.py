@@ -82,7 +82,8 @@ def main_job(monkeypatch: pytest.MonkeyPatch) -> MainJob:
 
 def test_options_reach_the_main_job(main_job: MainJob, tmp_path: Path) -> None:
     """Every option of the command line is handed on as it was given."""
-    words = "a.jsonl - --prereg verifiers-dividend --engine nuts --check-engine --draws 500 --chains 2 --cores 1 --seed 7"
+    words = "a.jsonl - --prereg verifiers-dividend --engine nuts --check-engine"
+    words += " --draws 500 --chains 2 --cores 1 --seed 7"
     assert run(["analyze", *words.split(), "-o", str(tmp_path / "out")]) == 0
     call = main_job.calls[0]
     assert call["logs"] == ["a.jsonl", "-"]

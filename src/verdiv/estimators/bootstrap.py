@@ -207,7 +207,8 @@ class Bootstrap:
         num, den = self.parts(
             k, n, base, least=least, greatest=greatest, exchanged=exchanged, weights=weights
         )
-        return np.divide(num, den, out=np.full(self.draws, np.nan), where=den > 0)
+        rate: FloatArray = np.divide(num, den, out=np.full(self.draws, np.nan), where=den > 0)
+        return rate
 
     def parts(
         self,

@@ -29,7 +29,7 @@ def _slopes(count: int) -> Floats:
     left[0, :2] = left[-1, :-3:-1] = 1.0, 2.0
     right[0, :3] = -2.5, 2.0, 0.5
     right[-1, :-4:-1] = 2.5, -2.0, -0.5
-    return np.linalg.solve(left, right)
+    return np.asarray(np.linalg.solve(left, right), dtype=np.float64)
 
 
 def _hermite(at: Floats, count: int) -> tuple[npt.NDArray[np.int64], Floats]:
@@ -90,7 +90,7 @@ def spline_matrix(count: int, fine: int) -> Floats:
     """
     cell, weights = _hermite(middles(count, fine), count)
     slopes = _slopes(count)
-    out = weights[2][:, None] * slopes[cell] + weights[3][:, None] * slopes[cell + 1]
+    out: Floats = weights[2][:, None] * slopes[cell] + weights[3][:, None] * slopes[cell + 1]
     rows = np.arange(len(cell))
     out[rows, cell] += weights[0]
     out[rows, cell + 1] += weights[1]
