@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,7 @@ Floats = npt.NDArray[np.float64]
 
 
 def summary_of(
-    counts: dict[str, tuple[Sequence[float], Sequence[float]]], deff: float | Sequence[float] = 1.0
+    counts: Mapping[str, tuple[Sequence[float], Sequence[float]]], deff: float | Sequence[float] = 1.0
 ) -> StageSummary:
     """Stage name to (K, N) per family."""
     events = np.array([pair[0] for pair in counts.values()], dtype=np.float64)
