@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from verdiv.analysis.blocks import (
@@ -70,6 +71,7 @@ def analyze_log(
     log: RunLog,
     *,
     preregistration: Preregistration | None = None,
+    lock: Path | None = None,
     engine: str = "grid",
     check_engine: bool = False,
     draws: int = 1000,
@@ -78,7 +80,7 @@ def analyze_log(
     seed: int = 1,
     progress: Progress | None = None,
 ) -> AnalysisResult:
-    """Analyse a run log that is already read.
+    """Analyse and audit a run log that is already read.
 
     Parameters
     ----------
@@ -86,6 +88,8 @@ def analyze_log(
         One log, or several joined.
     preregistration
         The plan; None makes the analysis exploratory.
+    lock
+        The lock of the plan; the file beside the registration if absent. A broken one voids every verdict.
     engine
         ``grid`` (quadrature, refined until its error is below .01 posterior sd) or ``nuts`` (PyMC).
     check_engine
@@ -105,8 +109,15 @@ def analyze_log(
     InputRefused
         The log contradicts the registration or itself.
     """
+    from verdiv.audit.run import audit_for_analysis
+
+    gathered = gather(log, preregistration)
+    if progress is not None:
+        progress("auditing")
+    audited = audit_for_analysis(log, preregistration, lock_path=lock)
     return analyze_gathered(
-        gather(log, preregistration),
+        gathered,
+        audited=audited,
         engine=engine,
         check_engine=check_engine,
         draws=draws,
@@ -120,6 +131,7 @@ def analyze_log(
 def analyze_gathered(
     gathered: Gathered,
     *,
+    audited: Mapping[str, Any] | None = None,
     engine: str = "grid",
     check_engine: bool = False,
     draws: int = 1000,
@@ -170,11 +182,9 @@ def analyze_gathered(
     evidence = Evidence(plan, direct, gathered.conditions, load, load_heavy, fit.icc, seed=seed)
     tell("judging rules")
     diagnostics = diagnostics_block(fit)
-    void = (
-        "the fit failed its diagnostics: " + "; ".join(diagnostics["reasons"])
-        if diagnostics["status"] == "failed"
-        else None
-    )
+    void = None if audited is None else audited["void"]
+    if void is None and diagnostics["status"] == "failed":
+        void = "the fit failed its diagnostics: " + "; ".join(diagnostics["reasons"])
     results = evaluate_rules(evidence, void=void)
     found = break_even_draws(direct, plan.max_budget)
     head = headroom(evidence)
@@ -199,7 +209,8 @@ def analyze_gathered(
             }
             for i in gathered.inputs
         ],
-        "preregistration": registration_block(gathered),
+        "preregistration": registration_block(gathered)
+        | ({} if audited is None else audited["preregistration"]),
         "estimates": block,
         "frontier": frontier_block(gathered, direct, composition),
         "break_even": break_even_block(gathered, found, composition),
@@ -219,12 +230,15 @@ def analyze_gathered(
         "per_seed": per_seed_block(gathered),
         "exploratory": exploratory_block(gathered, direct, composition, block),
         "exclusions": [{"rule": rule, "draws": count} for rule, count in gathered.account.excluded.items()],
-        "findings": [
-            {"severity": f.severity, "check": f.check, "message": f.message, "rules": list(f.rules)}
-            for f in findings
-        ],
-        "deviations": [],
-        "audit": {"status": "not run"},
+        "findings": _merged(
+            [
+                {"severity": f.severity, "check": f.check, "message": f.message, "rules": list(f.rules)}
+                for f in findings
+            ],
+            [] if audited is None else audited["findings"],
+        ),
+        "deviations": [] if audited is None else audited["deviations"],
+        "audit": {"status": "not run"} if audited is None else audited["audit"],
         "limits": limits_block(gathered),
         "meta": {
             "versions": versions(),
@@ -247,10 +261,17 @@ def analyze_gathered(
     return AnalysisResult(document, fit.idata)
 
 
+def _merged(noticed: list[dict[str, Any]], audited: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Join what the analysis noticed and what the audit found, each check once."""
+    seen = {item["check"] for item in noticed}
+    return [*noticed, *(dict(item) for item in audited if item["check"] not in seen)]
+
+
 def analyze(
     log_paths: Sequence[str],
     *,
     preregistration: Preregistration | None = None,
+    lock: Path | None = None,
     engine: str = "grid",
     check_engine: bool = False,
     draws: int = 1000,
@@ -265,7 +286,7 @@ def analyze(
     ----------
     log_paths
         Paths of run logs, ``-`` for standard input; or of tallies, which give the same numbers.
-    preregistration, engine, check_engine, draws, chains, cores, seed, progress
+    preregistration, lock, engine, check_engine, draws, chains, cores, seed, progress
         As for :func:`analyze_log`.
 
     Returns
@@ -289,7 +310,18 @@ def analyze(
     else:
         from verdiv.runlog.reader import read_run_logs
 
-        gathered = gather(read_run_logs(list(log_paths)), preregistration)
+        return analyze_log(
+            read_run_logs(list(log_paths)),
+            preregistration=preregistration,
+            lock=lock,
+            engine=engine,
+            check_engine=check_engine,
+            draws=draws,
+            chains=chains,
+            cores=cores,
+            seed=seed,
+            progress=progress,
+        )
     return analyze_gathered(
         gathered,
         engine=engine,

@@ -33,6 +33,7 @@ def analyze(
     ],
     out: options.OutFolder,
     prereg: options.Prereg = None,
+    lock: options.Lock = None,
     engine: options.Engine = options.EngineName.GRID,
     check_engine: options.CheckEngine = False,
     draws: options.Draws = 1000,
@@ -50,6 +51,7 @@ def analyze(
         Job(
             logs=logs,
             prereg=prereg,
+            lock=lock,
             out=Path(out),
             force=force,
             engine=engine,

@@ -46,6 +46,7 @@ def demo(
             Job(
                 logs=[str(log)],
                 prereg=DEMO_PREREGISTRATION,
+                lock=None,
                 out=out,
                 force=force,
                 engine=engine,

@@ -94,6 +94,14 @@ Prereg = Annotated[
 ]
 
 
+Lock = Annotated[
+    Path | None,
+    typer.Option(
+        "--lock", help="Lock of the registration; the file beside it if absent. A broken one voids verdicts."
+    ),
+]
+
+
 def command() -> typer.Typer:
     """Return the Typer application that holds one subcommand."""
     return typer.Typer(

@@ -29,6 +29,8 @@ class Job:
     """Paths of run logs; ``-`` is standard input."""
     prereg: str | None
     """Registration: a path, ``-``, a shipped name, or None for an exploratory analysis."""
+    lock: Path | None
+    """Lock of the registration; None looks beside it."""
     out: Path
     force: bool
     engine: EngineName
@@ -84,6 +86,7 @@ def run_job(job: Job) -> int:
         result = analyze(
             list(job.logs),
             preregistration=plan,
+            lock=job.lock,
             engine=job.engine.value,
             check_engine=job.check_engine,
             draws=job.draws,
