@@ -40,8 +40,11 @@ __all__ = [
     "tally_logs",
 ]
 
-BUCKET_ROWS = 400_000
+BUCKET_ROWS = 250_000
 """Draws in one bucket, about: what is held and counted at once."""
+
+DEALT_AT_ONCE = 131_072
+"""Draws that wait before they are dealt."""
 
 BUCKETS = 64
 """Buckets that draws are dealt to; several small ones are counted together."""
@@ -85,7 +88,7 @@ class _Deal:
         column = pa.array(np.full(batch.num_rows, log, dtype=np.int64))
         self._waiting.append(pa.RecordBatch.from_arrays([*batch.columns, column], schema=STORE_SCHEMA))
         self._held += batch.num_rows
-        if self._held >= BUCKET_ROWS:
+        if self._held >= DEALT_AT_ONCE:
             self.flush()
 
     def flush(self) -> None:

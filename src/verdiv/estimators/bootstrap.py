@@ -10,20 +10,25 @@ exchanged, so that the contrast itself has its pseudo-tasks at its own extremes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 
 import numpy as np
 
 from verdiv.estimators.observations import BoolArray, FloatArray, IntArray
+from verdiv.estimators.weights import MANY, TaskWeights, rare_tasks
 
 __all__ = ["Bootstrap", "Columns", "Summary", "summarise_draws"]
 
-BLOCK = 4_000_000
-"""Weights held in memory at once."""
+SMALL = 5_000
+"""Tasks below which columns are told apart by their bytes, and not by a digest of them."""
 
-TASK_STREAM, PSEUDO_STREAM = 0xB007, 0x9E0D
-"""Separate random streams of task weights and of pseudo-task weights."""
+AT_ONCE = 256
+"""Columns that are weighed at once."""
+
+PSEUDO_STREAM = 0x9E0D
+"""Random stream of pseudo-task weights, apart from that of task weights."""
 
 Columns = Mapping[str, FloatArray]
 
@@ -74,21 +79,32 @@ class Bootstrap:
         Seed of the weights; the same seed gives the same weights for every quantity.
     alone
         True where each family is reported by itself, so that each carries a whole pseudo-task.
+    watch
+        Columns whose sums matter by themselves; beyond :data:`~verdiv.estimators.weights.MANY` tasks those that few
+        tasks make are weighed exactly.
     """
 
     def __init__(
-        self, family: IntArray, weights: FloatArray, *, draws: int = 4000, seed: int = 0, alone: bool = False
+        self,
+        family: IntArray,
+        weights: FloatArray,
+        *,
+        draws: int = 4000,
+        seed: int = 0,
+        alone: bool = False,
+        watch: Iterable[FloatArray] = (),
     ) -> None:
         self.draws = draws
         self.weights = np.asarray(weights, dtype=np.float64)
         self.families = len(self.weights)
         self.tasks = len(family)
         self.size = np.bincount(family, minlength=self.families).astype(np.float64)
-        self._seed = seed
         self._columns: dict[str, FloatArray] = {}
         self._sums: dict[str, FloatArray] = {}
         self._order = np.argsort(family, kind="stable")
-        self._bounds = np.searchsorted(family[self._order], np.arange(self.families + 1))
+        bounds = np.searchsorted(family[self._order], np.arange(self.families + 1))
+        rare = rare_tasks(watch, self.tasks)[self._order] if self.tasks > MANY else None
+        self._task_weights = TaskWeights(np.asarray(bounds, dtype=np.int64), draws, seed, rare)
         share = np.full(self.families, 0.5) if alone else 0.5 * self.size / max(self.tasks, 1)
         shape = np.where(self.size > 0, share, 0.0)
         rng = np.random.default_rng(np.random.SeedSequence([seed, PSEUDO_STREAM]))
@@ -104,20 +120,26 @@ class Bootstrap:
         columns
             Name to per-task values, each of shape ``(tasks,)``. Names already there are replaced.
         """
-        if not columns:
+        distinct: dict[bytes, FloatArray] = {}
+        places: dict[str, bytes] = {}
+        for name, values in columns.items():
+            mine = np.ascontiguousarray(values, dtype=np.float64)
+            if name in self._columns and np.array_equal(self._columns[name], mine):
+                continue
+            self._columns[name] = mine
+            places[name] = mine.tobytes() if self.tasks < SMALL else sha256(mine.tobytes()).digest()
+            distinct.setdefault(places[name], mine)
+        if not distinct:
             return
-        matrix = np.stack([np.asarray(v, dtype=np.float64) for v in columns.values()], axis=1)[self._order]
-        sums = np.zeros((self.draws, self.families, matrix.shape[1]))
-        rng = np.random.default_rng(np.random.SeedSequence([self._seed, TASK_STREAM]))
-        step = max(1, BLOCK // max(1, self.tasks))
-        for start in range(0, self.draws, step):
-            w = rng.standard_exponential((min(step, self.draws - start), self.tasks))
-            for f in range(self.families):
-                inside = slice(self._bounds[f], self._bounds[f + 1])
-                sums[start : start + step, f] = w[:, inside] @ matrix[inside]
-        for j, (name, values) in enumerate(columns.items()):
-            self._columns[name] = np.asarray(values, dtype=np.float64)
-            self._sums[name] = sums[:, :, j]
+        known = {key: i for i, key in enumerate(distinct)}
+        arrays = list(distinct.values())
+        found = []
+        for start in range(0, len(arrays), AT_ONCE):
+            matrix = np.stack(arrays[start : start + AT_ONCE], axis=1)[self._order]
+            sums = self._task_weights.sums(matrix)
+            found += [np.ascontiguousarray(sums[:, :, j]) for j in range(sums.shape[2])]
+        for name, key in places.items():
+            self._sums[name] = found[known[key]]
 
     def has(self, name: str) -> bool:
         """Whether a column was added under this name."""

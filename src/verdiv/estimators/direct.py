@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -67,12 +67,12 @@ class Direct:
 
     def __init__(self, tally: Tally, weights: FloatArray, *, draws: int = 4000, seed: int = 0) -> None:
         self.tally = tally
-        self.bootstrap = Bootstrap(tally.family, weights, draws=draws, seed=seed)
         columns: dict[str, FloatArray] = {}
         for stage, events in tally.events.items():
             columns |= event_columns(stage, events)
         for (arm, budget), cell in tally.at_budget.items():
             columns |= arm_columns(f"{arm}@{budget}", cell)
+        self.bootstrap = Bootstrap(tally.family, weights, draws=draws, seed=seed, watch=_watched(tally))
         self.bootstrap.extend(columns)
 
     def rate(self, stage: str, *, exchanged: bool = False, weights: FloatArray | None = None) -> FloatArray:
@@ -170,6 +170,22 @@ class Direct:
                 weights=weights,
             ),
         )
+
+
+def _watched(tally: Tally) -> Iterator[FloatArray]:
+    """Yield the columns whose sums matter by themselves: events, non-events, changes from one budget to the next."""
+    for events in tally.events.values():
+        yield events.n
+        yield events.k
+        yield events.n - events.k
+    for (arm, budget), cell in tally.at_budget.items():
+        first = tally.at_budget.get((arm, 1), cell)
+        yield cell.k
+        yield cell.n - cell.k
+        yield cell.residual
+        yield cell.bill - first.bill
+        if budget > 1:
+            yield cell.k - first.k
 
 
 def event_columns(stage: str, events: Events) -> dict[str, FloatArray]:

@@ -12,7 +12,7 @@ from verdiv.estimators.load import LoadFit, NotEstimable, load_draws
 from verdiv.estimators.observations import FloatArray
 from verdiv.estimators.posterior import IccPosterior
 from verdiv.estimators.tally import Tally
-from verdiv.falsification.floors import FlipRate, Floor, flip_rate_of, noise_floor
+from verdiv.falsification.floors import FlipRate, Floor, flip_rates, noise_floor
 from verdiv.preregistration import Preregistration
 from verdiv.pricing.breakeven import break_even
 
@@ -32,6 +32,7 @@ class Evidence:
     icc: Mapping[str, IccPosterior]
     """Within-task correlation by block."""
     seed: int = 0
+    _measured: dict[str, dict[tuple[str, int], FlipRate | None]] = field(default_factory=dict)
     _flips: dict[tuple[str, str, int], FlipRate | None] = field(default_factory=dict)
     _floors: dict[tuple[tuple[str, int], tuple[str, int]], Floor | None] = field(default_factory=dict)
 
@@ -55,10 +56,10 @@ class Evidence:
         key = (condition, arm, budget)
         if key not in self._flips:
             tally = self.tally if condition == "primary" else self.conditions[condition]
-            pairs = tally.pairs.get((arm, budget))
-            self._flips[key] = (
-                None if pairs is None else flip_rate_of(arm, budget, pairs, draws=self.draws, seed=self.seed)
-            )
+            if condition not in self._measured:
+                measured = flip_rates(tally.pairs, draws=self.draws, seed=self.seed) if tally.pairs else {}
+                self._measured[condition] = measured
+            self._flips[key] = self._measured[condition].get((arm, budget))
         return self._flips[key]
 
     def floor(self, first: tuple[str, int], second: tuple[str, int]) -> Floor | None:

@@ -6,6 +6,7 @@ mean paired difference is the smallest size that pure flipping exceeds at most 5
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +16,7 @@ from verdiv.estimators.bootstrap import Bootstrap
 from verdiv.estimators.chains import Chains, replicate_pairs
 from verdiv.estimators.observations import DrawColumns, FloatArray
 
-__all__ = ["FlipRate", "Floor", "flip_rate", "flip_rate_of", "noise_draws", "noise_floor"]
+__all__ = ["FlipRate", "Floor", "flip_rate", "flip_rate_of", "flip_rates", "noise_draws", "noise_floor"]
 
 LEVEL = 0.05
 """How often pure flipping may exceed its floor."""
@@ -74,17 +75,41 @@ def flip_rate_of(
     arm: str, budget: int, pairs: tuple[FloatArray, FloatArray], *, draws: int, seed: int
 ) -> FlipRate | None:
     """Posterior of p_flip from replicates and differing pairs per task; see :func:`flip_rate`."""
-    r, flips = pairs
+    return flip_rates({(arm, budget): pairs}, draws=draws, seed=seed)[arm, budget]
+
+
+def flip_rates(
+    pairs: Mapping[tuple[str, int], tuple[FloatArray, FloatArray]], *, draws: int, seed: int
+) -> dict[tuple[str, int], FlipRate | None]:
+    """Posteriors of p_flip of several arms at budgets, under one set of task weights; see :func:`flip_rate`."""
+    columns: dict[str, FloatArray] = {}
+    tasks = 0
+    for (arm, budget), (r, flips) in pairs.items():
+        several = r >= 2
+        rate = np.divide(2.0 * flips, r * (r - 1.0), out=np.zeros_like(r), where=several)
+        columns[f"{arm}@{budget}.k"] = np.where(several, rate, 0.0)
+        columns[f"{arm}@{budget}.n"] = several.astype(np.float64)
+        tasks = len(r)
+    boot = Bootstrap(
+        np.zeros(tasks, dtype=np.int64),
+        np.ones(1),
+        draws=draws,
+        seed=seed,
+        alone=True,
+        watch=columns.values(),
+    )
+    boot.extend(columns)
+    return {key: _flip_rate(*key, *pairs[key], boot) for key in pairs}
+
+
+def _flip_rate(arm: str, budget: int, r: FloatArray, flips: FloatArray, boot: Bootstrap) -> FlipRate | None:
     several = r >= 2
     if not several.any():
         return None
-    rate = np.divide(2.0 * flips, r * (r - 1.0), out=np.zeros_like(r), where=several)
-    boot = Bootstrap(np.zeros(len(r), dtype=np.int64), np.ones(1), draws=draws, seed=seed, alone=True)
-    boot.extend({"k": np.where(several, rate, 0.0), "n": several.astype(np.float64)})
     return FlipRate(
         arm,
         budget,
-        boot.mean("k", "n"),
+        boot.mean(f"{arm}@{budget}.k", f"{arm}@{budget}.n"),
         round(float((r * (r - 1.0) / 2.0)[several].sum())),
         round(float(flips[several].sum())),
         int(several.sum()),
