@@ -157,7 +157,8 @@ def _ways(facts: Facts, majority_k: int) -> dict[int, str]:
     """Votes of the majority arm to the way in which all its pluralities can be told."""
     out = {}
     for k in range(1, min(majority_k, MAX_VOTES) + 1, 2):
-        for way in (OUTPUTS, MARKS):
+        # The mark knows canonical outputs; hashes know bytes, and are all there is for fewer votes than were cast.
+        for way in (MARKS, OUTPUTS):
             if facts.sums.get(("unknown", "A1", k, way)) == 0.0:
                 out[k] = way
                 break
