@@ -72,6 +72,11 @@ class Direct:
             columns |= event_columns(stage, events)
         for (arm, budget), cell in tally.at_budget.items():
             columns |= arm_columns(f"{arm}@{budget}", cell)
+            columns |= blended_columns(tally, budget) if arm == "A3" else {}
+            for other in ((("A4", 1), ("A1", budget)) if arm == "A3" else ()):
+                if other in tally.at_budget:
+                    columns |= paired_columns(f"{(arm, budget)}-{other}", cell, tally.at_budget[other])
+        # All of them at once: each further pass draws every weight again.
         self.bootstrap = Bootstrap(tally.family, weights, draws=draws, seed=seed, watch=_watched(tally))
         self.bootstrap.extend(columns)
 
@@ -127,14 +132,7 @@ class Direct:
         if not common.any():
             return np.full(self.bootstrap.draws, np.nan)
         if not self.bootstrap.has(f"{name}.a.k"):
-            self.bootstrap.extend(
-                {
-                    f"{name}.a.k": np.where(common, a.k, 0.0),
-                    f"{name}.a.n": np.where(common, a.n, 0.0),
-                    f"{name}.b.k": np.where(common, b.k, 0.0),
-                    f"{name}.b.n": np.where(common, b.n, 0.0),
-                }
-            )
+            self.bootstrap.extend(paired_columns(name, a, b))
         left = self.bootstrap.mean(f"{name}.a.k", f"{name}.a.n", weights=weights)
         right = self.bootstrap.mean(f"{name}.b.k", f"{name}.b.n", exchanged=True, weights=weights)
         return left - right
@@ -146,20 +144,9 @@ class Direct:
         a3, a4 = self.tally.at_budget.get(("A3", budget)), self.tally.at_budget.get(("A4", 1))
         if a3 is None or a4 is None:
             return None
-        common = (a3.n > 0) & (a4.n > 0)
-        if not common.any():
+        if not ((a3.n > 0) & (a4.n > 0)).any():
             return None
-        q_teacher = np.divide(a4.k, a4.n, out=np.zeros_like(a4.k), where=a4.n > 0)
-        b_teacher = np.divide(a4.bill, a4.bill_n, out=np.zeros_like(a4.bill), where=a4.bill_n > 0)
         name = f"blended@{budget}"
-        self.bootstrap.extend(
-            {
-                f"{name}.k": np.where(common, a3.settled + a3.residual * q_teacher, 0.0),
-                f"{name}.n": np.where(common, a3.n, 0.0),
-                f"{name}.bill": np.where(common, a3.bill + a3.residual * b_teacher, 0.0),
-                f"{name}.bill_n": np.where(common, a3.bill_n, 0.0),
-            }
-        )
         return (
             self.bootstrap.mean(f"{name}.k", f"{name}.n", weights=weights),
             self.bootstrap.mean(
@@ -186,6 +173,33 @@ def _watched(tally: Tally) -> Iterator[FloatArray]:
         yield cell.bill - first.bill
         if budget > 1:
             yield cell.k - first.k
+
+
+def paired_columns(name: str, a: ArmAtBudget, b: ArmAtBudget) -> dict[str, FloatArray]:
+    """Columns of a paired difference over the tasks that both arms ran."""
+    common = (a.n > 0) & (b.n > 0)
+    return {
+        f"{name}.{side}.{part}": np.where(common, getattr(cell, part), 0.0)
+        for side, cell in (("a", a), ("b", b))
+        for part in ("k", "n")
+    }
+
+
+def blended_columns(tally: Tally, budget: int) -> dict[str, FloatArray]:
+    """Columns of A3 with its residual sent to the teacher; none where A4 was not run."""
+    a3, a4 = tally.at_budget.get(("A3", budget)), tally.at_budget.get(("A4", 1))
+    if a3 is None or a4 is None:
+        return {}
+    common = (a3.n > 0) & (a4.n > 0)
+    q_teacher = np.divide(a4.k, a4.n, out=np.zeros_like(a4.k), where=a4.n > 0)
+    b_teacher = np.divide(a4.bill, a4.bill_n, out=np.zeros_like(a4.bill), where=a4.bill_n > 0)
+    name = f"blended@{budget}"
+    return {
+        f"{name}.k": np.where(common, a3.settled + a3.residual * q_teacher, 0.0),
+        f"{name}.n": np.where(common, a3.n, 0.0),
+        f"{name}.bill": np.where(common, a3.bill + a3.residual * b_teacher, 0.0),
+        f"{name}.bill_n": np.where(common, a3.bill_n, 0.0),
+    }
 
 
 def event_columns(stage: str, events: Events) -> dict[str, FloatArray]:

@@ -24,7 +24,7 @@ from verdiv.estimators.observations import BoolArray, FloatArray, IntArray
 
 __all__ = ["FEW", "MANY", "TaskWeights", "rare_tasks"]
 
-MANY = 20_000
+MANY = 10_000
 """Tasks above which weights are drawn one by one only where few tasks make a sum."""
 
 FEW = 1_000
@@ -102,7 +102,7 @@ class TaskWeights:
         if rare is not None and self.tasks > MANY:
             exact = rare.copy()
             for start, end in self._families():
-                if int((~exact[start:end]).sum()) < 2 * draws:
+                if int((~exact[start:end]).sum()) < draws:
                     exact[start:end] = True
         self._exact = np.flatnonzero(exact)
         self._fast = ~exact

@@ -84,26 +84,33 @@ def blind_gap(e: Evidence, budget: int) -> FloatArray | None:
     numpy.ndarray or None
         Shape ``(draws,)``; None where no task has the draws.
     """
-    first, later = e.tally.at_budget.get(("A2s", 1)), e.tally.at_budget.get(("A2s", budget))
-    if first is None or later is None:
-        return None
-    n, c, d = e.tally.parallel.T
-    usable = (n >= budget) & (first.n > 0) & (later.n > 0)
-    if not usable.any():
-        return None
-    gain = u_statistic(n, c, d, budget) - u_statistic(n, c, d, 1)
-    chains = np.where(usable, later.n, 0.0)
     name = f"blind@{budget}"
-    e.direct.bootstrap.extend(
-        {
-            f"{name}.g": np.where(usable, later.k - first.k, 0.0),
-            f"{name}.v": np.where(usable, np.nan_to_num(gain) * later.n, 0.0),
-            f"{name}.n": chains,
-        }
-    )
+    if not e.direct.bootstrap.has(f"{name}.n"):
+        every = {budget, *(b for arm, b in e.tally.at_budget if arm == "A2s" and b > 1)}
+        e.direct.bootstrap.extend({k: v for b in sorted(every) for k, v in _blind_columns(e, b).items()})
+    if not e.direct.bootstrap.has(f"{name}.n"):
+        return None
     made = e.direct.bootstrap.rate(f"{name}.g", f"{name}.n", f"{name}.n")
     predicted = e.direct.bootstrap.rate(f"{name}.v", f"{name}.n", f"{name}.n", exchanged=True)
     return (made - predicted) / np.maximum(predicted, 1e-12)
+
+
+def _blind_columns(e: Evidence, budget: int) -> dict[str, FloatArray]:
+    """Columns of the blind arm's gain and of its prediction; none where no task has the draws."""
+    first, later = e.tally.at_budget.get(("A2s", 1)), e.tally.at_budget.get(("A2s", budget))
+    if first is None or later is None:
+        return {}
+    n, c, d = e.tally.parallel.T
+    usable = (n >= budget) & (first.n > 0) & (later.n > 0)
+    if not usable.any():
+        return {}
+    gain = u_statistic(n, c, d, budget) - u_statistic(n, c, d, 1)
+    name = f"blind@{budget}"
+    return {
+        f"{name}.g": np.where(usable, later.k - first.k, 0.0),
+        f"{name}.v": np.where(usable, np.nan_to_num(gain) * later.n, 0.0),
+        f"{name}.n": np.where(usable, later.n, 0.0),
+    }
 
 
 def _tracking(e: Evidence) -> Part:
