@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import pickle
+import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from hashlib import file_digest
@@ -44,6 +46,7 @@ def _session() -> Any:
         raise MissingExtra(
             "Counting on Spark needs PySpark and Java: pip install 'verdiv[spark]', or leave out --spark."
         ) from error
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     return SparkSession.builder.appName("verdiv tally").getOrCreate()
 
 
