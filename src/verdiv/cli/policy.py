@@ -23,7 +23,7 @@ Examples:
   verdiv policy recommend --fit out --teacher-budget 0    where there is no teacher"""
 
 
-@app.callback()
+@app.callback(epilog=EXAMPLES)
 def policy() -> None:
     """Choose the deployment rule: arm, budget and escalation."""
 

@@ -59,11 +59,7 @@ class Budget:
     """Nodes that may still be visited."""
     seconds: float = 60.0
     """Wall time for all claims together."""
-    _until: float = field(init=False)
-
-    def __post_init__(self) -> None:
-        """Start the clock."""
-        self._until = time.monotonic() + self.seconds
+    _until: float | None = field(init=False, default=None)
 
     def spend(self) -> None:
         """Count one step.
@@ -73,6 +69,8 @@ class Budget:
         ExpressionRefused
             The steps or the time are used up.
         """
+        if self._until is None:  # the clock starts with the work
+            self._until = time.monotonic() + self.seconds
         self.steps -= 1
         if self.steps < 0 or (self.steps % 256 == 0 and time.monotonic() > self._until):
             refuse(
