@@ -69,7 +69,7 @@ def test_numbers(text: str, value: float) -> None:
 )
 def test_conditions(text: str, value: bool) -> None:
     """Comparisons chain, ties of decimal arithmetic are ties, conditions stop early."""
-    assert evaluate(parse(text), SCOPE) is value
+    assert evaluate(parse(text), replace(SCOPE, budget=Budget())) is value
 
 
 HOSTILE = [
@@ -84,7 +84,7 @@ HOSTILE = [
 def test_hostile_text_is_refused(text: str) -> None:
     """What the grammar does not know is refused as a fault, and never reaches an interpreter."""
     with pytest.raises(ExpressionRefused):
-        evaluate(parse(text), SCOPE)
+        evaluate(parse(text), replace(SCOPE, budget=Budget()))
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_hostile_text_is_refused(text: str) -> None:
 def test_what_has_no_value_is_refused(text: str) -> None:
     """Unknown names, wrong kinds, divisions by zero, overflows and endless definitions are faults, not values."""
     with pytest.raises(VerdivError):
-        evaluate(parse(text), SCOPE)
+        evaluate(parse(text), replace(SCOPE, budget=Budget()))
 
 
 def test_work_is_bounded() -> None:
