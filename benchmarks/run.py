@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import subprocess
 import sys
 from dataclasses import asdict
 from importlib.util import find_spec
@@ -34,14 +35,19 @@ def verdiv(*words: str) -> list[str]:
     return [sys.executable, "-m", "verdiv", *words]
 
 
-def prepare(rows: int, folder: Path) -> tuple[Path, Path]:
-    """Simulate a run of about as many draws; returns its log and the rows that rivals see."""
+def places(rows: int, folder: Path) -> tuple[Path, Path]:
+    """Return where the log of a size stands, and the rows that rivals see."""
+    return folder / f"{rows}.runlog.parquet", folder / f"{rows}.csv"
+
+
+def prepare(rows: int, folder: Path) -> None:
+    """Simulate a run of about as many draws, and write the rows that rivals see."""
     import pandas as pd
 
     from verdiv.protocol.simulator.runlog import simulate_to_file
     from verdiv.runlog.reader import read_run_log
 
-    log, table = folder / f"{rows}.runlog.parquet", folder / f"{rows}.csv"
+    log, table = places(rows, folder)
     if not log.exists():
         simulate_to_file(log, tasks=max(12, rows // DRAWS_A_TASK), seed=1, overwrite=True)
     if not table.exists():
@@ -53,12 +59,13 @@ def prepare(rows: int, folder: Path) -> tuple[Path, Path]:
             {"task": first["task_id"], "family": first["family"], "correct": first["correct"].astype(int)}
         )
         kept.to_csv(table, index=False)
-    return log, table
 
 
 def subjects(rows: int, folder: Path, *, rivals: bool, peer: str | None) -> dict[str, list[list[str]]]:
     """Name to the processes that are timed together, for one number of rows."""
-    log, table = prepare(rows, folder)
+    # In a process of its own: what this one holds would count as memory of those it starts.
+    subprocess.run([sys.executable, __file__, "--prepare", str(rows), "--out", str(folder)], check=True)
+    log, table = places(rows, folder)
     tally, out = folder / f"{rows}.tally.parquet", folder / f"out-{rows}"
     found = {
         "verdiv analyze, log to report": [verdiv("analyze", str(log), "-o", str(out / "log"), "--force")],
@@ -131,8 +138,12 @@ def main() -> None:
     parser.add_argument("--no-rivals", action="store_true", help="verdiv alone")
     parser.add_argument("--peer", help="command of another program; the CSV of rows is its last argument")
     parser.add_argument("--out", type=Path, default=HERE / "out", help="folder for data and results")
+    parser.add_argument("--prepare", type=int, help="only write the data of one size")
     asked = parser.parse_args()
     asked.out.mkdir(parents=True, exist_ok=True)
+    if asked.prepare is not None:
+        prepare(asked.prepare, asked.out)
+        return
     about = machine()
     table: Table = {}
     stopped: set[str] = set()
