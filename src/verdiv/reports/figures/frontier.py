@@ -248,7 +248,9 @@ def _ring(point: BreakEvenMark | None, spots: list[_Spot], names: list[_Box], x:
 
     def hidden(place: _Box) -> float:
         over_names = sum(place.overlap(name) for name in names)
-        return 3 * over_names + sum(place.overlap(m) for m in marks) + 3 * (place.area - place.overlap(field))
+        outside = place.area - place.overlap(field)
+        # Rounded, so that places which hide equally little tie on every platform and the first of them is taken.
+        return round(3 * over_names + sum(place.overlap(m) for m in marks) + 3 * outside, 3)
 
     best = min(places, key=hidden)
     return join(
