@@ -73,7 +73,7 @@ class Direct:
         for (arm, budget), cell in tally.at_budget.items():
             columns |= arm_columns(f"{arm}@{budget}", cell)
             columns |= blended_columns(tally, budget) if arm == "A3" else {}
-            for other in ((("A4", 1), ("A1", budget)) if arm == "A3" else ()):
+            for other in (("A4", 1), ("A1", budget)) if arm == "A3" else ():
                 if other in tally.at_budget:
                     columns |= paired_columns(f"{(arm, budget)}-{other}", cell, tally.at_budget[other])
         # All of them at once: each further pass draws every weight again.
