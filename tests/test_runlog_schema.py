@@ -253,3 +253,10 @@ def test_parquet_faults_name_rows_and_fields(tmp_path: Path) -> None:
     assert faults((2, {"prompt_kind": "blind"})) == [(3, "prompt_kind")]
     assert faults((0, {"started_at": "noon"})) == [(1, "started_at")]
     assert faults((0, {"output_sha256": "x" * 64})) == [(1, "output_sha256")]
+
+
+@pytest.mark.parametrize("kind", ["[]", "{}", "1", "null", "[[1]]"])
+def test_a_record_that_names_no_kind_is_a_fault(kind: str) -> None:
+    """Whatever stands where a record says its kind, the answer is a fault with line and field, never a crash."""
+    (fault,) = line_faults(f'{{"record":{kind}}}'.encode(), "x.runlog.jsonl", 3)
+    assert (fault.line, fault.field) == (3, "record")

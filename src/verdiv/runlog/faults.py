@@ -146,7 +146,8 @@ def line_faults(
         return faults
     types = _records()
     said = value.get("record") if isinstance(value, dict) else None
-    if not isinstance(value, dict) or said not in types or (kind is not None and said != kind):
+    known = isinstance(said, str) and said in types  # a hostile line may say a list here
+    if not isinstance(value, dict) or not known or (kind is not None and said != kind):
         expected = f"a {kind} record" if kind else "a header, draw or footer record"
         got = (
             "a record without its kind" if isinstance(value, dict) and "record" not in value else _said(said)
