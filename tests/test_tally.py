@@ -247,3 +247,26 @@ def test_a_lost_draw_makes_the_answer_missing_not_wrong() -> None:
     tally = count(records)
     assert [tally.at_budget["A3", b].n.sum() for b in (1, 2)] == [2, 1]
     assert tally.at_budget["A3", 2].k.sum() == 1
+
+
+@pytest.mark.parametrize(
+    ("outcome", "engine"), [(True, "grid"), (False, "grid"), (None, "grid"), (None, "nuts")]
+)
+def test_a_log_of_one_outcome_is_analysed(outcome: bool | None, engine: str) -> None:
+    """All right, all wrong and nothing scored are no errors: the first two give proper intervals, the last none."""
+    from verdiv.analysis import analyze_log
+    from verdiv.runlog.records import Gate, Header
+    from verdiv.runlog.table import InputFile, RunLog
+
+    lost = DrawError(kind="missing") if outcome is None else None
+    records = [draw(str(i), task=str(i), correct=outcome, error=lost) for i in range(20)]
+    header = Header(schema=1, run_id="x", gate=Gate.NONE, harness="test")
+    source = InputFile("x", "0" * 64, 20, 20, "incomplete", "none")
+    log = RunLog((header,), draws_frame(records), (source,), ())
+    record = analyze_log(log, engine=engine).document["estimates"]["q0"]
+    if outcome is None:
+        assert record["status"] == "not_estimable"
+        assert record.get("mean") is None
+    else:
+        assert (record["k"], record["n"]) == (20 * outcome, 20)
+        assert 0 < record["low"] < record["high"] < 1

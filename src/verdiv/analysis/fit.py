@@ -142,6 +142,8 @@ def fit_model(
         progress("fitting by quadrature")
     used = [block for block in blocks.values() if block.tasks]
     gap = beside = None
+    if not summary.stages:
+        engine, check_engine = "grid", False  # nothing to sample
     if engine == "nuts" or check_engine:
         from verdiv.estimators.nuts_sampling import fit_nuts
 
@@ -159,7 +161,8 @@ def fit_model(
     grid = fit_grid(summary, priors, draws=total, seed=seed)
     icc = {block.name: fit_icc_grid(block, families, priors, draws=total, seed=seed) for block in used}
     diagnostics = diagnose(summary, used, grid, icc, priors, grid=grid, loo=archive, seed=seed)
-    idata = fit_archive(summary, used, grid, icc, priors, seed=seed) if archive else None
+    held = archive and bool(summary.stages)  # a log without one scored draw has nothing to hold
+    idata = fit_archive(summary, used, grid, icc, priors, seed=seed) if held else None
     return Fit(engine, summary, blocks, priors, grid, grid, icc | own, diagnostics, idata, gap, beside)
 
 
