@@ -85,7 +85,7 @@ def test_without_a_floor_a_paired_difference_decides_nothing() -> None:
     for mean in (0.0, 0.5):
         result = judge(two_sided(mean, 0.005, floor=None, paired=True))
         assert result.verdict is Verdict.INCONCLUSIVE
-        assert "replicates" in result.reason or mean
+        assert "replicates" in result.reason
 
 
 def test_threshold_counts_component_sides() -> None:
