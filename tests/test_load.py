@@ -36,7 +36,12 @@ def test_dummies_give_the_same_slope_as_demeaning() -> None:
     d = columns(tasks=20)
     fit = fit_load(d)
     assert isinstance(fit, LoadFit)
-    use = d.measured & (d.condition == "primary") & (d.tier != "teacher") & (d.source == np.arange(len(d)))
+    use = (
+        d.measured
+        & d.condition.equals("primary")
+        & ~d.tier.equals("teacher")
+        & (d.source == np.arange(len(d)))
+    )
     use &= np.isfinite(d.device_seconds)
     dummies = pd.get_dummies(pd.Series(d.task[use])).to_numpy(dtype=float)
     design = np.column_stack([np.log(d.in_flight[use]), np.log(d.tokens_out[use]), dummies])

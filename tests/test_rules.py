@@ -99,7 +99,9 @@ def test_drift_is_measured_against_other_chains_not_against_the_chain_itself() -
     e = evidence("null", 2000)
     d = e.tally.draws
     assert d is not None
-    late = d.measured & (d.arm == "A2s") & (d.attempt >= 2) & (d.correct == 0) & (d.condition == "primary")
+    late = (
+        d.measured & d.arm.equals("A2s") & (d.attempt >= 2) & (d.correct == 0) & d.condition.equals("primary")
+    )
     own_first_rate = 1.0
     naive = float((d.flagged[late] == 1).mean()) - own_first_rate
     fair = float(np.mean(e.direct.rate("drift_blind")))
@@ -113,7 +115,9 @@ def test_pooled_initial_detection_sees_harder_tasks() -> None:
     late = e.tally.events["drift_blind"]
     d = e.tally.draws
     assert d is not None
-    rows = d.measured & (d.arm == "A2s") & (d.attempt >= 2) & (d.correct == 0) & (d.condition == "primary")
+    rows = (
+        d.measured & d.arm.equals("A2s") & (d.attempt >= 2) & (d.correct == 0) & d.condition.equals("primary")
+    )
     pooled = e.tally.events["delta"].total_k / e.tally.events["delta"].total_n
     naive = float((d.flagged[rows] == 1).mean()) - pooled
     fair = late.total_k / late.total_n

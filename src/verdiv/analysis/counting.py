@@ -101,7 +101,7 @@ def count_columns(draws: DrawColumns, *, gate: str, b_max: int, rows: IntArray |
     """Count whole tasks whose draws stand as arrays; see :func:`count_piece`."""
     first = np.zeros(len(draws.tasks), dtype=np.int64)
     first[draws.task[::-1]] = np.arange(len(draws))[::-1]
-    conditions = [PRIMARY, *sorted({str(c) for c in np.unique(draws.condition.astype(str))} - {PRIMARY})]
+    conditions = [PRIMARY, *(c for c in draws.condition.present() if c != PRIMARY)]
     return Piece(
         draws.tasks,
         tuple(draws.families[f] for f in draws.family[first].tolist()),

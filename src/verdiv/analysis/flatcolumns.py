@@ -18,6 +18,7 @@ from verdiv.estimators.observations import (
     DrawColumns,
     FloatArray,
     IntArray,
+    Labels,
     inherit_classes,
 )
 
@@ -53,12 +54,9 @@ def _coded(column: Any) -> tuple[IntArray, list[Any]]:
     return codes, found.dictionary.to_pylist()
 
 
-def _objects(column: Any) -> Any:
-    codes, values = _coded(column)
-    table = np.empty(len(values) + 1, dtype=object)
-    table[:-1] = values
-    table[-1] = None
-    return table[codes]
+def _labels(column: Any) -> Labels:
+    codes, names = _coded(column)
+    return Labels(codes, tuple(names))
 
 
 def _floats(column: Any) -> FloatArray:
@@ -146,9 +144,9 @@ def flat_draws(table: Any) -> FlatDraws:
         families=families,
         task=task,
         family=family,
-        arm=_objects(table["arm"]),
-        condition=_objects(table["condition"]),
-        tier=_objects(table["tier"]),
+        arm=_labels(table["arm"]),
+        condition=_labels(table["condition"]),
+        tier=_labels(table["tier"]),
         kind=kind,
         replicate=_ints(table["replicate"]),
         attempt=_ints(table["attempt"]),

@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 
 from verdiv.analysis.flatcolumns import FlatDraws
-from verdiv.estimators.observations import BoolArray
+from verdiv.estimators.observations import BoolArray, Labels
 from verdiv.runlog.notices import ODDITIES, RETRYING, SHOWN, oddity
 from verdiv.runlog.records import Header
 from verdiv.runlog.table import Finding, InputFile
@@ -29,12 +29,19 @@ def _odd(flat: FlatDraws) -> Iterator[tuple[str, BoolArray]]:
     yield "log.parent_of_other_task", flat.named_parent & other
     source = d.source
     lost = source == own
-    differs = (d.task[source] != d.task) | (d.tier[source] != d.tier) | (d.correct[source] != d.correct)
+    differs = (
+        (d.task[source] != d.task) | (d.tier.codes[source] != d.tier.codes) | (d.correct[source] != d.correct)
+    )
     for column in (d.flagged, d.output):
         differs |= (column[source] >= 0) & (column >= 0) & (column[source] != column)
     yield "log.copy_disagrees", flat.named_copy & (lost | differs)
-    yield "log.retry_prompt", np.isin(d.arm.astype(str), RETRYING) & (d.attempt > 1) & (d.kind == 0)
+    yield "log.retry_prompt", _retrying(d.arm) & (d.attempt > 1) & (d.kind == 0)
     yield "log.unscored", (d.correct < 0) & ~d.errored
+
+
+def _retrying(arm: Labels) -> BoolArray:
+    retries = np.array([*(name in RETRYING for name in arm.names), False])
+    return retries[arm.codes]
 
 
 def oddities(flat: FlatDraws) -> Odd:

@@ -76,9 +76,9 @@ def account_facts(draws: DrawColumns) -> Facts:
     """Count some tasks' draws by arm and condition."""
     facts = Facts()
     own = draws.source == np.arange(len(draws))
-    arms, arm = np.unique(draws.arm.astype(str), return_inverse=True)
-    conditions, condition = np.unique(draws.condition.astype(str), return_inverse=True)
-    primary = draws.condition == PRIMARY
+    arms, arm = draws.arm.ranked()
+    conditions, condition = draws.condition.ranked()
+    primary = draws.condition.equals(PRIMARY)
     group = arm * len(conditions) + condition
     size = len(arms) * len(conditions)
 
@@ -96,7 +96,7 @@ def account_facts(draws: DrawColumns) -> Facts:
     for name, counts in flows.items():
         for g in np.unique(group).tolist():
             facts.add(
-                ("flow", str(conditions[g % len(conditions)]), str(arms[g // len(conditions)]), name),
+                ("flow", conditions[g % len(conditions)], arms[g // len(conditions)], name),
                 counts[g],
             )
     for name, mask, weights in (
@@ -106,7 +106,7 @@ def account_facts(draws: DrawColumns) -> Facts:
         ("registered", primary, draws.billed),
     ):
         sums = np.bincount(arm[mask], weights=weights[mask], minlength=len(arms))
-        for a, value in zip(arms.tolist(), sums.tolist(), strict=True):
+        for a, value in zip(arms, sums.tolist(), strict=True):
             facts.add(("ledger", a, name), value)
     rows = np.flatnonzero(primary)
     span = int(draws.replicate.max(initial=0)) + 1
@@ -120,9 +120,9 @@ def account_facts(draws: DrawColumns) -> Facts:
         facts.least["start",] = float(draws.started[known].min())
     attempts = np.zeros(len(arms))
     np.maximum.at(attempts, arm, draws.attempt)
-    for a, most in zip(arms.tolist(), attempts.tolist(), strict=True):
+    for a, most in zip(arms, attempts.tolist(), strict=True):
         facts.most["attempt", a] = most
-    votes = np.flatnonzero((draws.arm == "A1") & (draws.kind == KINDS["initial"]))
+    votes = np.flatnonzero(draws.arm.equals("A1") & (draws.kind == KINDS["initial"]))
     if len(votes):
         cell = np.unique(draws.task[votes] * span + draws.replicate[votes], return_inverse=True)[1]
         facts.most["votes",] = float(np.bincount(cell).max())

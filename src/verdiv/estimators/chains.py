@@ -7,7 +7,7 @@ outputs of its first ``k`` draws, ties to the earliest.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
@@ -79,6 +79,27 @@ class Chains:
     """Row of the draw in the draws table, -1 where there is none."""
     greedy: BoolArray
     """Chains that start with a draw at temperature 0."""
+    _identity: list[tuple[IntArray, IntArray]] = field(default_factory=list, compare=False, repr=False)
+    """Made when asked for."""
+
+    def identity(self, draws: DrawColumns) -> tuple[IntArray, IntArray]:
+        """Number the chains of a task that share their first draw, and those that share their seed.
+
+        Returns
+        -------
+        tuple
+            Two arrays of shape ``(chains,)``; chains of two tasks never share a number. A greedy chain has no seed.
+        """
+        if not self._identity:
+            first = self.rows[:, 0]
+            seed = draws.seed[first]
+            known = ~self.greedy & ~np.isnan(seed)
+            distinct, place = np.unique(seed[known], return_inverse=True)
+            code = len(distinct) + np.arange(len(first))
+            code[known] = place
+            width = len(distinct) + len(first)
+            self._identity.append((self.task * len(draws) + draws.source[first], self.task * width + code))
+        return self._identity[0]
 
     @property
     def attempts(self) -> int:
@@ -192,7 +213,7 @@ def chains_of(draws: DrawColumns, arm: str, *, gate: str, condition: str = "prim
     Chains or None
         None where the arm has no draw under the condition.
     """
-    rows = np.flatnonzero((draws.arm == arm) & (draws.condition == condition))
+    rows = np.flatnonzero(draws.arm.equals(arm) & draws.condition.equals(condition))
     rows = rows[draws.attempt[rows] <= MAX_ATTEMPTS]
     if len(rows) == 0:
         return None
@@ -294,8 +315,8 @@ def majority_by_marks(draws: DrawColumns, arm: str, k: int, *, condition: str = 
 def _ballots(draws: DrawColumns, arm: str, k: int, condition: str) -> tuple[IntArray, IntArray] | None:
     """Rows of the first ``k`` draws of each chain that has as many, and how many it has."""
     rows = np.flatnonzero(
-        (draws.arm == arm)
-        & (draws.condition == condition)
+        draws.arm.equals(arm)
+        & draws.condition.equals(condition)
         & draws.measured
         & (draws.kind == KINDS["initial"])
     )
@@ -364,17 +385,15 @@ def replicate_pairs(draws: DrawColumns, chains: Chains, budget: int) -> tuple[Fl
         ``(r, flips)`` per task, shape ``(tasks,)``: replicates, and unordered pairs of them that differ.
     """
     outcome = chains.answers(budget)
-    first = chains.rows[:, 0]
-    order = np.arange(len(first))
-    seeds = draws.seed[first]
-    known = ~chains.greedy & ~np.isnan(seeds)
-    table = pd.DataFrame(
-        {"task": chains.task, "seed": np.where(known, seeds, -1.0 - order), "start": draws.source[first]}
-    )
-    scored = outcome >= 0
-    fresh = np.zeros(len(first), dtype=bool)
-    kept = table[scored].drop_duplicates(["task", "start"]).drop_duplicates(["task", "seed"])
-    fresh[kept.index.to_numpy()] = True
+    fresh = _executed(draws, chains, outcome >= 0)
     r = np.bincount(chains.task[fresh], minlength=chains.tasks).astype(np.float64)
     c = np.bincount(chains.task[fresh], weights=outcome[fresh].astype(float), minlength=chains.tasks)
     return r, np.asarray(c * (r - c), dtype=np.float64)
+
+
+def _executed(draws: DrawColumns, chains: Chains, scored: BoolArray) -> IntArray:
+    """Indices of the scored chains that were really drawn, the first of each start and of each seed."""
+    kept = np.flatnonzero(scored)
+    start, seed = chains.identity(draws)
+    kept = kept[~pd.Series(start[kept]).duplicated().to_numpy()]
+    return kept[~pd.Series(seed[kept]).duplicated().to_numpy()]

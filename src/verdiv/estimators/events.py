@@ -115,7 +115,7 @@ def initial_events(draws: DrawColumns, ok: BoolArray, out: dict[str, Events]) ->
 
     Masses ``p_d`` and ``p_s`` are counted for either decoding: only the whole run tells which the feedback arm uses.
     """
-    small, initial = draws.tier != TEACHER, draws.kind == KINDS["initial"]
+    small, initial = ~draws.tier.equals(TEACHER), draws.kind == KINDS["initial"]
     greedy = draws.temperature == 0.0
     correct, wrong = draws.correct == 1, draws.correct == 0
     seen, flagged = draws.flagged >= 0, draws.flagged == 1
@@ -171,7 +171,7 @@ def answered_classes(draws: DrawColumns, ok: BoolArray) -> FloatArray:
 
     Where the last is all there is, nothing of the run carries a class.
     """
-    first = ok & (draws.arm == "A3") & (draws.kind == KINDS["feedback"]) & (draws.attempt == 2)
+    first = ok & draws.arm.equals("A3") & (draws.kind == KINDS["feedback"]) & (draws.attempt == 2)
     return np.bincount(draws.answered[first & _answers_error(draws)], minlength=4).astype(np.float64)
 
 
@@ -181,7 +181,7 @@ def retry_events(draws: DrawColumns, ok: BoolArray, out: dict[str, Events]) -> N
     seen, flagged = draws.flagged >= 0, draws.flagged == 1
     first, second = draws.attempt == 1, draws.attempt == 2
     feedback, blind = draws.kind == KINDS["feedback"], draws.kind == KINDS["blind"]
-    a3 = ok & (draws.arm == "A3")
+    a3 = ok & draws.arm.equals("A3")
     chains = Counter(draws, a3 & first)
     repairs = Counter(draws, a3 & feedback & second)
     answers_error = _answers_error(draws)
@@ -210,7 +210,7 @@ def retry_events(draws: DrawColumns, ok: BoolArray, out: dict[str, Events]) -> N
     out["s_false"] = repairs.events(
         "s_false", ~answers_error, correct, "first repairs of a correct, flagged draw", chains.base
     )
-    a2s = ok & ~(draws.temperature == 0.0) & (draws.arm == "A2s")
+    a2s = ok & ~(draws.temperature == 0.0) & draws.arm.equals("A2s")
     base = Counter(draws, a2s & first)
     redraws = Counter(draws, a2s & blind & second)
     out["s_blind"] = redraws.events(
@@ -238,7 +238,7 @@ def retry_events(draws: DrawColumns, ok: BoolArray, out: dict[str, Events]) -> N
 
 def late_events(draws: DrawColumns, ok: BoolArray, pool: Counter, b_max: int, out: dict[str, Events]) -> None:
     """Count late repairs, and compare wrong retries with other chains' initial wrong draws of the same task."""
-    a3 = ok & (draws.arm == "A3") & (draws.kind == KINDS["feedback"])
+    a3 = ok & draws.arm.equals("A3") & (draws.kind == KINDS["feedback"])
     late = Counter(draws, a3 & (draws.attempt >= 3) & (draws.attempt <= b_max))
     for name, cls in (
         ("late1", STRUCTURAL),
@@ -268,7 +268,7 @@ def late_events(draws: DrawColumns, ok: BoolArray, pool: Counter, b_max: int, ou
     )
     first_row = _first_rows(draws)
     for stage, arm, kind in (("drift_blind", "A2s", "blind"), ("drift_feedback", "A3", "feedback")):
-        mask = ok & (draws.arm == arm) & (draws.kind == KINDS[kind]) & (draws.attempt >= 2) & wrong_seen
+        mask = ok & draws.arm.equals(arm) & (draws.kind == KINDS[kind]) & (draws.attempt >= 2) & wrong_seen
         if kind == "blind":
             mask &= ~(draws.temperature == 0.0)
         count = Counter(draws, mask)

@@ -134,7 +134,7 @@ def load_moments(draws: DrawColumns, condition: str = "primary") -> tuple[LoadMo
     tuple
         Moments with device seconds, and with wall-clock latency, as the left-hand side.
     """
-    base = draws.measured & (draws.condition == condition) & (draws.tier != "teacher")
+    base = draws.measured & draws.condition.equals(condition) & ~draws.tier.equals("teacher")
     base &= draws.source == np.arange(len(draws))
     return _moments(draws, base, draws.device_seconds), _moments(draws, base, draws.seconds)
 

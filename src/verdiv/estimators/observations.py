@@ -20,6 +20,7 @@ __all__ = [
     "DrawColumns",
     "FloatArray",
     "IntArray",
+    "Labels",
     "draw_columns",
     "inherit_classes",
     "observation_groups",
@@ -38,6 +39,43 @@ _NS = 1_000_000_000
 
 
 @dataclass(frozen=True)
+class Labels:
+    """Names that repeat over draws, kept as codes."""
+
+    codes: IntArray
+    """Place of each draw's name in ``names``, -1 where it has none, shape ``(draws,)``."""
+    names: tuple[str, ...]
+    """Each name once; some may belong to no draw."""
+
+    def equals(self, name: str) -> BoolArray:
+        """Where a draw has a name, shape ``(draws,)``."""
+        code = self.names.index(name) if name in self.names else -2
+        found: BoolArray = self.codes == code
+        return found
+
+    def present(self, where: BoolArray | None = None) -> list[str]:
+        """Names that draws have, or those of some draws, in alphabetical order."""
+        codes = self.codes if where is None else self.codes[where]
+        seen = np.bincount(codes[codes >= 0], minlength=len(self.names))
+        return sorted(name for name, n in zip(self.names, seen.tolist(), strict=True) if n)
+
+    def ranked(self, rows: IntArray | slice = slice(None)) -> tuple[list[str], IntArray]:
+        """Return the names of some draws in alphabetical order, and each draw's place among them.
+
+        Raises
+        ------
+        ValueError
+            One of them has no name.
+        """
+        codes = self.codes[rows]
+        if (codes < 0).any():
+            raise ValueError("a draw without a name")
+        names = Labels(codes, self.names).present()
+        rank = np.array([names.index(n) if n in names else MISSING for n in self.names], dtype=np.int64)
+        return names, rank[codes]
+
+
+@dataclass(frozen=True)
 class DrawColumns:
     """The draws table as plain arrays, one entry a draw (shape ``(draws,)``)."""
 
@@ -47,9 +85,9 @@ class DrawColumns:
     """Family names; ``family`` indexes them."""
     task: IntArray
     family: IntArray
-    arm: npt.NDArray[np.object_]
-    condition: npt.NDArray[np.object_]
-    tier: npt.NDArray[np.object_]
+    arm: Labels
+    condition: Labels
+    tier: Labels
     kind: IntArray
     """0 initial, 1 blind, 2 feedback."""
     replicate: IntArray
@@ -112,7 +150,7 @@ class DrawColumns:
                 self.kind[origin],
                 np.where(prompt < 0, chain, 0),
                 self.model[origin],
-                pd.factorize(self.condition[rows])[0],
+                self.condition.codes[rows],
             ]
         )
         order = np.lexsort(key)
@@ -133,6 +171,11 @@ def _tri(column: pd.Series) -> IntArray:
 
 def _codes(column: pd.Series) -> IntArray:
     return np.asarray(pd.factorize(column)[0], dtype=np.int64)
+
+
+def _labels(column: pd.Series) -> Labels:
+    codes, names = pd.factorize(column)
+    return Labels(np.asarray(codes, dtype=np.int64), tuple(map(str, names)))
 
 
 def _floats(column: pd.Series) -> FloatArray:
@@ -204,9 +247,9 @@ def draw_columns(draws: pd.DataFrame) -> DrawColumns:
         families=tuple(map(str, families)),
         task=np.asarray(task, dtype=np.int64),
         family=np.asarray(family, dtype=np.int64),
-        arm=table["arm"].to_numpy(dtype=object),
-        condition=table["condition"].to_numpy(dtype=object),
-        tier=table["tier"].to_numpy(dtype=object),
+        arm=_labels(table["arm"]),
+        condition=_labels(table["condition"]),
+        tier=_labels(table["tier"]),
         kind=kind,
         replicate=table["replicate"].to_numpy(dtype=np.int64),
         attempt=table["attempt"].to_numpy(dtype=np.int64),

@@ -111,7 +111,7 @@ def _greedy_facts(draws: DrawColumns, ok: BoolArray, pool: Counter, facts: Facts
     """
     own = draws.source == np.arange(len(draws))
     greedy = ok & own & (draws.temperature == 0.0)
-    redraw = greedy & (draws.arm == "A2") & (draws.kind == KINDS["blind"]) & (draws.parent >= 0)
+    redraw = greedy & draws.arm.equals("A2") & (draws.kind == KINDS["blind"]) & (draws.parent >= 0)
     redraw &= draws.measured[draws.parent]
     rows = np.flatnonzero(redraw)
     parent = draws.parent[rows]
@@ -119,7 +119,7 @@ def _greedy_facts(draws: DrawColumns, ok: BoolArray, pool: Counter, facts: Facts
     facts.add(("greedy", "redraws"), len(rows))
     facts.add(("greedy", "flips"), (draws.correct[rows] != draws.correct[parent]).sum())
     facts.add(("greedy", "bytes"), (both & (draws.output[rows] != draws.output[parent])).sum())
-    initial = np.flatnonzero(greedy & (draws.tier != TEACHER) & (draws.kind == KINDS["initial"]))
+    initial = np.flatnonzero(greedy & ~draws.tier.equals(TEACHER) & (draws.kind == KINDS["initial"]))
     if len(initial):
         groups = observation_groups(draws, initial)
         first = np.full(groups.max() + 1, -1)
@@ -142,18 +142,21 @@ def _greedy_facts(draws: DrawColumns, ok: BoolArray, pool: Counter, facts: Facts
 
 def _hazard_facts(draws: DrawColumns, ok: BoolArray, facts: Facts) -> None:
     retries = np.flatnonzero(ok & (draws.kind != KINDS["initial"]))
-    arms, arm = np.unique(draws.arm[retries].astype(str), return_inverse=True)
+    arms, arm = draws.arm.ranked(retries)
     feedback = draws.kind[retries] == KINDS["feedback"]
     cls = np.where(feedback, draws.answered[retries], 0)
     known = ~feedback | np.isin(cls, (STRUCTURAL, SEMANTIC, UNCLASSIFIED))
-    key = np.stack([arm, cls, draws.attempt[retries]], axis=1)[known]
+    kinds = len(CLASS_NAMES) + 1
+    attempts, attempt = np.unique(draws.attempt[retries][known], return_inverse=True)
     right = (draws.correct[retries] == 1)[known].astype(float)
-    found, place = np.unique(key, axis=0, return_inverse=True)
-    n = np.bincount(place.ravel(), minlength=len(found))
-    k = np.bincount(place.ravel(), weights=right, minlength=len(found))
-    for (a, c, attempt), count, hits in zip(found.tolist(), n.tolist(), k.tolist(), strict=True):
-        facts.add(("hazard", str(arms[a]), CLASS_NAMES.get(c, ""), attempt, "n"), count)
-        facts.add(("hazard", str(arms[a]), CLASS_NAMES.get(c, ""), attempt, "k"), hits)
+    place = (arm[known] * kinds + cls[known]) * len(attempts) + attempt
+    size = len(arms) * kinds * len(attempts)
+    n, k = np.bincount(place, minlength=size), np.bincount(place, weights=right, minlength=size)
+    for at in np.flatnonzero(n).tolist():
+        a, c = divmod(at // len(attempts), kinds)
+        key = ("hazard", arms[a], CLASS_NAMES.get(c, ""), int(attempts[at % len(attempts)]))
+        facts.add((*key, "n"), n[at])
+        facts.add((*key, "k"), k[at])
 
 
 def _seed_facts(draws: DrawColumns, chains: Chains, budgets: range, way: str, facts: Facts) -> None:
@@ -246,12 +249,12 @@ def count_shard(draws: DrawColumns, *, gate: str, b_max: int, condition: str) ->
         Counts per task and facts about all of them.
     """
     facts = Facts()
-    mine = draws.condition == condition
+    mine = draws.condition.equals(condition)
     ok = draws.measured & mine
     initial = draws.kind == KINDS["initial"]
-    small_initial = ok & (draws.tier != TEACHER) & initial
+    small_initial = ok & ~draws.tier.equals(TEACHER) & initial
     greedy = draws.temperature == 0.0
-    a3_first = ok & (draws.arm == "A3") & initial
+    a3_first = ok & draws.arm.equals("A3") & initial
     for name, mask in (("a3", a3_first), ("small", small_initial)):
         facts.add(("initial", name, "all"), mask.sum())
         facts.add(("initial", name, "greedy"), (mask & greedy).sum())
@@ -265,7 +268,7 @@ def count_shard(draws: DrawColumns, *, gate: str, b_max: int, condition: str) ->
     retry_events(draws, ok, events)
     late_events(draws, ok, pool, b_max, events)
     arms = _Arms(draws, gate, condition, facts)
-    for arm in sorted({str(a) for a in np.unique(draws.arm[mine].astype(str))}):
+    for arm in draws.arm.present(mine):
         if arm != "A1":
             arms.chains(arm)
             continue
