@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from verdiv.estimators.direct import Direct
 from verdiv.estimators.load import NotEstimable, fit_load
 from verdiv.estimators.observations import draw_columns
+from verdiv.estimators.posterior import IccPosterior
 from verdiv.estimators.tally import tally_draws
 from verdiv.falsification.evidence import Evidence
 from verdiv.falsification.rules import RULES, evaluate_rules
@@ -156,6 +158,18 @@ def test_collapse_is_judged_as_a_ratio_not_in_points() -> None:
     gap_in_points = e.direct.quality("A3", 5).mean() - e.direct.quality("A3", 2).mean()
     assert gap_in_points < e.plan.rules.P3.quality_margin
     assert results("null+collapse", 2000)["P5"].verdict is Verdict.FALSIFIED
+
+
+@pytest.mark.parametrize("draws", [500, 12_000])
+def test_collapse_takes_any_number_of_correlation_draws(draws: int) -> None:
+    """Selection is taken out whether the fit drew less or more often than the bootstrap; all of its chains count."""
+    e = evidence("null", 200)
+    chains = np.concatenate([np.zeros(draws // 2), np.full(draws - draws // 2, 0.5)])
+    block = IccPosterior("s2", chains, np.zeros((draws, 3)), 0.26, 0.25, 0.01, True, "")
+    plain = evaluate_rules(e)["P5"].parts[0].components
+    found = evaluate_rules(replace(e, icc={"s2": block}))["P5"].parts[0].components
+    before, after = (next(c for c in row if c.id == "h_semantic").estimate for row in (plain, found))
+    assert after == pytest.approx(1.5 * before, rel=0.02)
 
 
 def test_seeds_that_share_their_draws_are_untestable() -> None:

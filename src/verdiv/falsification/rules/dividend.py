@@ -213,7 +213,8 @@ def p5(e: Evidence) -> list[Part]:
         ratio = e.direct.rate(late) / np.maximum(e.direct.rate(first, exchanged=True), 1e-12)
         icc = e.icc.get(block)
         if icc is not None and icc.estimable:
-            ratio = ratio / np.maximum(1.0 - icc.icc[: len(ratio)], 1e-3)
+            of_all = np.arange(ratio.size) * icc.icc.size // ratio.size  # the fit has its own number of draws
+            ratio = ratio / np.maximum(1.0 - icc.icc[of_all], 1e-3)
             notes.append(
                 f"{name}: expected to fall to 1 − icc of the first repair by selection alone, taken out"
             )
