@@ -46,10 +46,9 @@ class FlatDraws:
 
 
 def _coded(column: Any) -> tuple[IntArray, list[Any]]:
-    """Codes by first appearance, -1 for missing, and the values."""
-    found = column.combine_chunks().dictionary_encode()
-    if isinstance(found, pa.ChunkedArray):
-        found = found.combine_chunks()
+    """Codes, -1 for missing, and the values behind them."""
+    column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    found = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     codes = pc.fill_null(found.indices, MISSING).to_numpy(zero_copy_only=False).astype(np.int64)
     return codes, found.dictionary.to_pylist()
 
@@ -79,12 +78,20 @@ def _seconds(column: Any) -> FloatArray:
     return np.where(stamps == NO_TIME, np.nan, stamps / NS)
 
 
-def _sorted_codes(column: Any) -> tuple[IntArray, tuple[str, ...]]:
+def _families(column: Any) -> tuple[IntArray, tuple[str, ...]]:
+    names, codes = _labels(column).ranked()
+    return codes, tuple(names)
+
+
+def _by_appearance(column: Any) -> tuple[IntArray, list[Any]]:
+    """Codes in the order in which the values first appear, and the values that do."""
     codes, values = _coded(column)
-    order = sorted(range(len(values)), key=lambda i: values[i])
+    first = np.full(len(values), len(codes))
+    first[codes[::-1]] = np.arange(len(codes))[::-1]
+    order = np.argsort(first)[: int((first < len(codes)).sum())]
     rank = np.empty(len(values), dtype=np.int64)
-    rank[order] = np.arange(len(values))
-    return rank[codes], tuple(values[i] for i in order)
+    rank[order] = np.arange(len(order))
+    return rank[codes], [values[i] for i in order.tolist()]
 
 
 def _rows_of(ids: Any, wanted: Any, default: IntArray) -> tuple[IntArray, BoolArray]:
@@ -110,7 +117,7 @@ def flat_draws(table: Any) -> FlatDraws:
     InputRefused
         A task belongs to two families, or a draw stands twice.
     """
-    table = table.combine_chunks()
+    table = table.unify_dictionaries().combine_chunks()
     log = _ints(table["log"])
     several = bool(len(log)) and int(log.max()) > 0
     ids, parents, copies = table["draw_id"], table["parent"], table["copy_of"]
@@ -122,8 +129,8 @@ def flat_draws(table: Any) -> FlatDraws:
     if len(pc.unique(ids)) < size:
         fault = Fault("log", "a draw_id that no other draw has", "a draw_id twice", "run verdiv validate")
         raise InputRefused("The log contradicts itself.", [fault])
-    task, tasks = _coded(table["task_id"])
-    family, families = _sorted_codes(table["family"])
+    task, tasks = _by_appearance(table["task_id"])
+    family, families = _families(table["family"])
     first = np.zeros(len(tasks), dtype=np.int64)
     first[task[::-1]] = np.arange(size)[::-1]
     if (family != family[first][task]).any():
@@ -136,9 +143,11 @@ def flat_draws(table: Any) -> FlatDraws:
     error_class = _mapped(table["error_class"], CLASSES)
     answered = inherit_classes(_mapped(table["answered_class"], CLASSES), kind, parent, error_class)
     started, ended = _seconds(table["started_at"]), _seconds(table["ended_at"])
-    card = pc.binary_join_element_wise(
-        *(pc.fill_null(table[name], "") for name in ("tier", "model", "precision")), "\x1f"
-    )
+    cards = [_coded(table[name]) for name in ("model", "precision")]
+    tier = _labels(table["tier"])
+    model = tier.codes + 1
+    for codes, values in cards:
+        model = model * (len(values) + 1) + codes + 1
     columns = DrawColumns(
         tasks=tuple(tasks),
         families=families,
@@ -146,7 +155,7 @@ def flat_draws(table: Any) -> FlatDraws:
         family=family,
         arm=_labels(table["arm"]),
         condition=_labels(table["condition"]),
-        tier=_labels(table["tier"]),
+        tier=tier,
         kind=kind,
         replicate=_ints(table["replicate"]),
         attempt=_ints(table["attempt"]),
@@ -169,6 +178,6 @@ def flat_draws(table: Any) -> FlatDraws:
         in_flight=_floats(table["in_flight"]),
         tokens_out=_floats(table["tokens_out"]),
         device_seconds=_floats(table["device_seconds"]),
-        model=_coded(card)[0],
+        model=model,
     )
     return FlatDraws(columns, table["draw_id"], _ints(table["row"]), log, named_parent, named_copy)

@@ -26,7 +26,7 @@ from verdiv.analysis.tallying import (
 from verdiv.errors import Fault, InputRefused, MissingExtra
 from verdiv.preregistration import Preregistration
 from verdiv.runlog.arrow import misfits
-from verdiv.runlog.flat import NEEDED, flatten
+from verdiv.runlog.flat import NEEDED, faulty, flatten
 from verdiv.runlog.lines import Source
 from verdiv.runlog.parquet import ARROW_SCHEMA, ParquetLog
 from verdiv.runlog.table import Finding, InputFile, Status
@@ -77,7 +77,7 @@ def _count(table: Any, *, gate: str, b_max: int, plan: Preregistration | None) -
     schema = pa.schema([ARROW_SCHEMA.field(name) for name in NEEDED])
     batch = table.select(NEEDED).cast(schema).combine_chunks().to_batches()[0]
     flat, bad = flatten(batch, 0)
-    if len(misfits(batch)) or any(mask.any() for mask in bad.values()):
+    if len(misfits(batch)) or (bad | faulty(flat)).any():
         raise ValueError("a draw breaks the format of run logs; verdiv validate tells which")
     columns = {name: flat.column(name) for name in flat.schema.names}
     columns |= {"row": table["row"].combine_chunks(), "log": table["log"].cast(pa.int64()).combine_chunks()}

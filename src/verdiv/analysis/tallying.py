@@ -3,28 +3,37 @@
 from __future__ import annotations
 
 import tempfile
-import zlib
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from verdiv.analysis.counting import Counts, Piece, combine, count_columns
+from verdiv.analysis.dealing import (
+    BUCKET_ROWS,
+    Bench,
+    Dealer,
+    Hand,
+    Part,
+    Seen,
+    bucket_count,
+    deal_span,
+    read_parts,
+)
 from verdiv.analysis.flatcolumns import flat_draws
 from verdiv.analysis.gather import common_gate, default_plan, exclusion_rules, gate_and_coverage
 from verdiv.analysis.oddities import Odd, log_findings, oddities
 from verdiv.errors import Fault, InputRefused
 from verdiv.estimators.observations import IntArray
 from verdiv.preregistration import Preregistration
-from verdiv.runlog.flat import FLAT_SCHEMA, FlatLog
+from verdiv.runlog.flat import FlatLog
 from verdiv.runlog.joins import header_findings
 from verdiv.runlog.lines import Source
 from verdiv.runlog.records import Header
@@ -40,92 +49,11 @@ __all__ = [
     "tally_logs",
 ]
 
-BUCKET_ROWS = 250_000
-"""Draws in one bucket, about: what is held and counted at once."""
+SHARED_ROWS = 500_000
+"""Draws from which several processes read one Parquet log."""
 
-DEALT_AT_ONCE = 131_072
-"""Draws that wait before they are dealt."""
-
-BUCKETS = 64
-"""Buckets that draws are dealt to; several small ones are counted together."""
-
-STORE_SCHEMA: Any = FLAT_SCHEMA.append(pa.field("log", pa.int64()))
-
-Progress = Callable[[str], None]
-
-
-@dataclass
-class _Seen:
-    """What a first look at the draws tells."""
-
-    families: dict[str, set[str]] = field(default_factory=dict)
-    """Family to its tasks."""
-    attempts: dict[str, int] = field(default_factory=dict)
-    """Arm to its largest attempt."""
-    tasks: list[set[str]] = field(default_factory=list)
-    """Tasks by log."""
-
-
-class _Deal:
-    """Deals draws to buckets by task, each a file of its own."""
-
-    def __init__(self, folder: Path, stack: ExitStack) -> None:
-        self.paths = [folder / f"{i}.arrow" for i in range(BUCKETS)]
-        self.rows = np.zeros(BUCKETS, dtype=np.int64)
-        self.seen = _Seen()
-        self._files = [
-            stack.enter_context(
-                pa.ipc.new_file(str(p), STORE_SCHEMA, options=pa.ipc.IpcWriteOptions(compression="lz4"))
-            )
-            for p in self.paths
-        ]
-        self._place: dict[str, int] = {}
-        self._waiting: list[Any] = []
-        self._held = 0
-
-    def add(self, batch: Any, log: int) -> None:
-        """Take the next draws of a log."""
-        column = pa.array(np.full(batch.num_rows, log, dtype=np.int64))
-        self._waiting.append(pa.RecordBatch.from_arrays([*batch.columns, column], schema=STORE_SCHEMA))
-        self._held += batch.num_rows
-        if self._held >= DEALT_AT_ONCE:
-            self.flush()
-
-    def flush(self) -> None:
-        """Write what waits."""
-        if not self._waiting:
-            return
-        table = pa.Table.from_batches(self._waiting).combine_chunks()
-        self._waiting, self._held = [], 0
-        self._look(table)
-        coded = table["task_id"].combine_chunks().dictionary_encode()
-        names = coded.dictionary.to_pylist()
-        places = [self._place.setdefault(n, zlib.crc32(n.encode()) % BUCKETS) for n in names]
-        bucket = np.array(places, dtype=np.int64)[coded.indices.to_numpy()]
-        order = np.argsort(bucket, kind="stable")
-        dealt = table.take(pa.array(order))
-        ends = np.searchsorted(bucket[order], np.arange(BUCKETS + 1))
-        for i in range(BUCKETS):
-            if ends[i + 1] > ends[i]:
-                self._files[i].write_table(dealt.slice(ends[i], ends[i + 1] - ends[i]))
-                self.rows[i] += ends[i + 1] - ends[i]
-
-    def _look(self, table: Any) -> None:
-        seen = self.seen
-        for said in (
-            table.select(["arm", "attempt"]).group_by("arm").aggregate([("attempt", "max")]).to_pylist()
-        ):
-            seen.attempts[said["arm"]] = max(seen.attempts.get(said["arm"], 1), said["attempt_max"])
-        for said in (
-            table.select(["family", "task_id", "log"])
-            .group_by(["family", "task_id", "log"])
-            .aggregate([])
-            .to_pylist()
-        ):
-            seen.families.setdefault(said["family"], set()).add(said["task_id"])
-            while len(seen.tasks) <= said["log"]:
-                seen.tasks.append(set())
-            seen.tasks[said["log"]].add(said["task_id"])
+Progress = Callable[..., None]
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -136,15 +64,6 @@ class Bucket:
     odd: Odd
     """Input and check to the draws that it names: how many, and the first of them by row."""
     excluded: dict[str, int]
-
-
-def _read(paths: Sequence[Path]) -> Any:
-    """Read buckets; the draws of each task stand in the order of their logs, which is all that counting asks for."""
-    tables = []
-    for path in paths:
-        with pa.memory_map(str(path)) as stored:
-            tables.append(pa.ipc.open_file(stored).read_all())
-    return pa.concat_tables(tables)
 
 
 def _exclude(table: Any, plan: Preregistration) -> tuple[Any, dict[str, int]]:
@@ -166,9 +85,9 @@ def _exclude(table: Any, plan: Preregistration) -> tuple[Any, dict[str, int]]:
     return table, counts
 
 
-def count_bucket(paths: Sequence[Path], *, gate: str, b_max: int, plan: Preregistration | None) -> Bucket:
+def count_bucket(parts: Sequence[Part], *, gate: str, b_max: int, plan: Preregistration | None) -> Bucket:
     """Count the draws of some buckets."""
-    return count_table(_read(paths), gate=gate, b_max=b_max, plan=plan)
+    return count_table(read_parts(parts), gate=gate, b_max=b_max, plan=plan)
 
 
 def count_table(table: Any, *, gate: str, b_max: int, plan: Preregistration | None) -> Bucket:
@@ -185,36 +104,32 @@ def count_table(table: Any, *, gate: str, b_max: int, plan: Preregistration | No
     return Bucket(count_columns(flat.columns, gate=gate, b_max=b_max, rows=rows), odd, excluded)
 
 
-def _groups(deal: _Deal) -> list[list[Path]]:
-    """Put small buckets together."""
-    groups: list[list[Path]] = []
+def _groups(hands: Sequence[Hand]) -> list[list[Part]]:
+    """Put small buckets together; the parts of one bucket stand in the order of the hands."""
+    groups: list[list[Part]] = []
     held = BUCKET_ROWS + 1
-    for path, rows in zip(deal.paths, deal.rows.tolist(), strict=True):
+    for bucket in zip(*(hand.parts for hand in hands), strict=True):
+        parts = [part for part in bucket if part.rows]
+        rows = sum(part.rows for part in parts)
         if rows == 0:
             continue
         if held + rows > BUCKET_ROWS:
             groups.append([])
             held = 0
-        groups[-1].append(path)
+        groups[-1] += parts
         held += rows
     return groups
 
 
-def _votes(groups: Sequence[Sequence[Path]]) -> int:
+def _votes(groups: Sequence[Sequence[Part]]) -> int:
     """Most initial draws of the majority arm in one task and replicate."""
     most = 0
-    for paths in groups:
-        for path in paths:
-            with pa.memory_map(str(path)) as stored:
-                table = (
-                    pa.ipc.open_file(stored).read_all().select(["task_id", "replicate", "arm", "prompt_kind"])
-                )
-            table = table.filter(
-                pc.and_(pc.equal(table["arm"], "A1"), pc.equal(table["prompt_kind"], "initial"))
-            )
-            if len(table):
-                sizes = table.group_by(["task_id", "replicate"]).aggregate([([], "count_all")])
-                most = max(most, int(pc.max(sizes["count_all"]).as_py()))
+    for parts in groups:
+        table = read_parts(parts, ["task_id", "replicate", "arm", "prompt_kind"])
+        table = table.filter(pc.and_(pc.equal(table["arm"], "A1"), pc.equal(table["prompt_kind"], "initial")))
+        if len(table):
+            sizes = table.group_by(["task_id", "replicate"]).aggregate([([], "count_all")])
+            most = max(most, int(pc.max(sizes["count_all"]).as_py()))
     return most
 
 
@@ -251,41 +166,38 @@ def tally_logs(
     InputRefused
         A log that cannot be read, logs that cannot be joined, or no draw at all.
     """
-    say = progress or (lambda _: None)
+    say = progress or (lambda *_: None)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="verdiv-tally-")))
-        with ExitStack() as files:
-            deal = _Deal(folder, files)
-            logs = []
-            for i, path in enumerate(paths):
-                say(f"reading {Path(path).name}")
-                logs.append(_deal_log(path, i, deal))
-            deal.flush()
+        helpers = _Helpers(workers, stack)
+        bench = Bench(folder, bucket_count(paths))
+        logs, hands = [], []
+        seen = Seen()
+        for i, path in enumerate(paths):
+            said, dealt = _deal_log(path, i, bench, helpers, say)
+            logs.append(said)
+            hands += dealt
+        for hand in hands:
+            seen.take(hand.seen)
         headers = [header for header, _, _ in logs]
-        inputs = [
-            _with_tasks(file, len(deal.seen.tasks[i]) if i < len(deal.seen.tasks) else 0)
-            for i, (_, file, _) in enumerate(logs)
-        ]
+        inputs = [_with_tasks(file, len(seen.tasks.get(i, ()))) for i, (_, file, _) in enumerate(logs)]
         clashes = header_findings(headers, inputs) if len(logs) > 1 else []
         gate = common_gate(headers)
-        groups = _groups(deal)
+        groups = _groups(hands)
         if not groups:
             fault = Fault(str(paths[0]), "at least one draw", "none", "run the protocol first")
             raise InputRefused("The log holds no draws.", [fault])
-        seen = deal.seen
 
         def exploratory() -> Preregistration:
             votes = _votes(groups) if "A1" in seen.attempts else 0
             return default_plan({f: len(t) for f, t in seen.families.items()}, seen.attempts, votes, gate)
 
         b_max = chosen_budget(seen.families, seen.attempts, gate, preregistration, max_budget, exploratory)
-        say("counting draws")
         count = partial(count_bucket, gate=gate, b_max=b_max, plan=preregistration)
-        if workers > 1 and len(groups) > 1:
-            with ProcessPoolExecutor(min(workers, len(groups)), get_context("spawn")) as pool:
-                buckets = list(pool.map(count, groups))
-        else:
-            buckets = [count(group) for group in groups]
+        buckets = []
+        for bucket in helpers.map(count, groups):
+            buckets.append(bucket)
+            say("counting draws", len(buckets), len(groups))
     return combine_buckets(
         buckets,
         gate=gate,
@@ -350,12 +262,46 @@ def _with_tasks(file: InputFile, tasks: int) -> InputFile:
     return InputFile(file.path, file.sha256, file.draws, tasks, file.status, file.gate)
 
 
-def _deal_log(path: str, index: int, deal: _Deal) -> tuple[Header, InputFile, tuple[Finding, ...]]:
-    """Deal one log's draws; returns its header, what it is, and what was noticed of it as a whole."""
+class _Helpers:
+    """Processes that deal and count; none where the work is small."""
+
+    def __init__(self, workers: int, stack: ExitStack) -> None:
+        self.workers = workers
+        self._stack = stack
+        self._pool: ProcessPoolExecutor | None = None
+
+    def map(self, work: Callable[..., Result], *arguments: Sequence[Any]) -> Iterator[Result]:
+        """Do some work for each argument, in order."""
+        if self.workers < 2 or len(arguments[0]) < 2:
+            return map(work, *arguments)
+        if self._pool is None:
+            self._pool = self._stack.enter_context(ProcessPoolExecutor(self.workers, get_context("spawn")))
+        return self._pool.map(work, *arguments)
+
+
+Said = tuple[Header, InputFile, tuple[Finding, ...]]
+"""A log's header, what it is, and what was noticed of it as a whole."""
+
+
+def _deal_log(
+    path: str, index: int, bench: Bench, helpers: _Helpers, say: Progress
+) -> tuple[Said, list[Hand]]:
+    """Deal one log's draws: by itself, or row groups of a long Parquet log by several processes."""
+    say(f"reading {Path(path).name}")
     with Source(path) as source:
         log = FlatLog(source)
-        for batch in log.batches():
-            deal.add(batch, index)
+        spans = log.spans(helpers.workers) if log.draws is not None and log.draws >= SHARED_ROWS else ()
+        if len(spans) > 1:
+            files = [f"{index}-{i}" for i in range(len(spans))]
+            hands = list(helpers.map(partial(deal_span, path, index, bench), spans, files))
+            rows = sum(part.rows for hand in hands for part in hand.parts)
+            log.pass_over(rows)
+        else:
+            with Dealer(bench, str(index)) as dealer:
+                for batch in log.batches():
+                    dealer.add(batch, index)
+                    say(f"reading {Path(path).name}", log.rows, log.draws)
+            hands = [dealer.hand()]
         log.finish()
         if log.rows == 0:
             raise InputRefused(
@@ -363,4 +309,4 @@ def _deal_log(path: str, index: int, deal: _Deal) -> tuple[Header, InputFile, tu
                 [Fault(source.path, "at least one draw", "none", "run the protocol first")],
             )
         file = InputFile(source.path, source.digest(), log.rows, 0, log.status, log.header.gate.value)
-        return log.header, file, log.findings
+        return (log.header, file, log.findings), hands

@@ -134,7 +134,11 @@ def _misfit(kind: inspect.Type, column: Any, there: NDArray[np.bool_]) -> NDArra
     else:
         bad |= null
     kind = kind.type if isinstance(kind, inspect.Metadata) else kind
-    if isinstance(kind, inspect.StructType):
+    if pa.types.is_dictionary(column.type):
+        wrong = _misfit(kind, column.dictionary, np.ones(len(column.dictionary), dtype=np.bool_))
+        if wrong.any():
+            bad |= ~null & wrong[pc.fill_null(column.indices, 0).to_numpy()]
+    elif isinstance(kind, inspect.StructType):
         inner = dict(zip([field.name for field in column.type], column.flatten(), strict=True))
         for one in kind.fields:
             if one.encode_name in inner:

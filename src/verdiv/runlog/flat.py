@@ -1,16 +1,21 @@
 """Draws as Arrow batches of plain columns: what counting needs of a log, in bounded memory and from either form.
 
 The columns are those of the draws table without outputs and what only a reader of single draws wants. Yes-or-no is 1,
-0 and -1 for missing; times are nanoseconds since the epoch.
+0 and -1 for missing; times are nanoseconds since the epoch; names that repeat are dictionaries; of a digest the first
+128 bits stand, which two texts of one run share no more likely than a disk errs.
 """
 
 from __future__ import annotations
 
+import binascii
 import io
+import itertools
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,31 +24,42 @@ from numpy.typing import NDArray
 
 from verdiv.errors import Fault, InputRefused
 from verdiv.runlog.arrow import NESTED, misfits, row_faults
+from verdiv.runlog.checks import draw_faults
 from verdiv.runlog.columns import MISSING, Chunk, Masked
 from verdiv.runlog.jsonl import FaultList
 from verdiv.runlog.lines import Source
 from verdiv.runlog.parquet import ARROW_SCHEMA, ParquetLog
 from verdiv.runlog.passes import JsonlPass
-from verdiv.runlog.records import STAMP_PATTERN, Header
-from verdiv.runlog.stamps import instants, no_times, time_fault
+from verdiv.runlog.records import SHA256_PATTERN, STAMP_PATTERN, Draw, Header
+from verdiv.runlog.stamps import instants, no_times
 from verdiv.runlog.table import Finding, Status
 
-__all__ = ["FLAT_SCHEMA", "FlatLog", "flatten"]
+__all__ = ["FLAT_SCHEMA", "LABELS", "FlatLog", "ParquetSpan", "faulty", "flatten"]
 
-TEXTS = (
-    *("draw_id", "task_id", "family", "arm", "condition", "copy_of", "tier", "model", "precision"),
-    *("prompt_kind", "parent", "prompt_sha256", "output_sha256", "error_class", "answered_class"),
-    "error_kind",
+IDS = ("draw_id", "copy_of", "parent")
+LABELS = (
+    *("family", "arm", "condition", "tier", "model", "precision", "prompt_kind"),
+    *("error_class", "answered_class", "error_kind"),
 )
+"""Names that few draws have for themselves."""
+DIGESTS = ("prompt_sha256", "output_sha256")
 NUMBERS = ("temperature", "billed", "device_seconds")
 COUNTS = ("seed", "tokens_out", "in_flight")
 WHOLE = ("replicate", "attempt")
 FLAGS = ("correct", "flagged", "oracle_flagged", "emitted")
 TIMES = ("started_at", "ended_at")
 
+CODED = ("task_id", *LABELS)
+"""Columns that are dictionaries."""
+
+DIGEST_BYTES = 16
+"""Bytes of a digest that are kept."""
+
 FLAT_SCHEMA: Any = pa.schema(
     [
-        *(pa.field(name, pa.string()) for name in TEXTS),
+        *(pa.field(name, pa.string()) for name in IDS),
+        *(pa.field(name, pa.dictionary(pa.int32(), pa.string())) for name in CODED),
+        *(pa.field(name, pa.binary(DIGEST_BYTES)) for name in DIGESTS),
         *(pa.field(name, pa.float64()) for name in NUMBERS),
         *(pa.field(name, pa.int64()) for name in (*COUNTS, *WHOLE)),
         *(pa.field(name, pa.int8()) for name in FLAGS),
@@ -54,13 +70,12 @@ FLAT_SCHEMA: Any = pa.schema(
 """Names and types of the columns; ``row`` is the draw's 0-based place in its log."""
 
 ROWS = 131_072
-"""Draws read at once from Parquet."""
+"""Most draws in one batch."""
 
 NEEDED = [
     name
     for name in ARROW_SCHEMA.names
-    if name
-    in {*TEXTS, *NUMBERS, *COUNTS, *WHOLE, *FLAGS, *TIMES} | {p.partition(".")[0] for p in NESTED.values()}
+    if name in {*FLAT_SCHEMA.names} | {p.partition(".")[0] for p in NESTED.values()}
 ]
 """Columns of a Parquet log that are read; of ``static`` and ``error`` not the messages."""
 
@@ -74,6 +89,62 @@ LEAVES = [
     )
 ]
 """The same, down to the fields of structs."""
+
+DICTIONARIES = [name for name in (*CODED, "prompt_sha256") if name not in NESTED]
+"""Columns that are read as dictionaries; those inside structs cannot be."""
+
+_digest = re.compile(SHA256_PATTERN.removesuffix("$") + r"\Z").match
+
+
+class ParquetSpan:
+    """Row groups of a Parquet log that stand together, read once.
+
+    Parameters
+    ----------
+    file
+        Path, or bytes that can be read at any place.
+    where
+        File that faults name.
+    groups
+        First row group, and the one after the last; all if None.
+    """
+
+    def __init__(self, file: str | BinaryIO, where: str, groups: tuple[int, int] | None = None) -> None:
+        self.where = where
+        self.faults = FaultList(where)
+        self._file = pq.ParquetFile(file, read_dictionary=DICTIONARIES)
+        metadata = self._file.metadata
+        self._groups = range(*groups) if groups else range(metadata.num_row_groups)
+        self.row = sum(metadata.row_group(i).num_rows for i in range(self._groups.start))
+        """Place in the log of the next draw."""
+
+    def batches(self) -> Iterator[Any]:
+        """Yield record batches of :data:`FLAT_SCHEMA`; of one with faulty draws only the faults are gathered."""
+        try:
+            for group in self._groups:
+                table = self._file.read_row_group(group, columns=LEAVES)
+                for batch in table.to_batches(max_chunksize=ROWS):
+                    yield from self._checked(batch)
+        except (OSError, pa.ArrowException) as error:
+            fault = Fault(self.where, "columns that can be read", str(error), "write it again")
+            raise InputRefused(f"{self.where} refused", [fault]) from error
+
+    def _checked(self, batch: Any) -> Iterator[Any]:
+        batch.validate(full=True)
+        first, self.row = self.row, self.row + batch.num_rows
+        wrong = misfits(batch)
+        for row in map(int, wrong):
+            for fault in row_faults(batch, row, self.where, first + row + 1):
+                self.faults.add(fault)
+        if len(wrong):
+            return
+        flat, bad = flatten(batch, first)
+        for row in map(int, np.flatnonzero(bad | faulty(flat))):
+            (values,) = batch.slice(row, 1).to_pylist()
+            draw = msgspec.convert({"record": "draw", **values}, Draw)
+            for fault in draw_faults(draw, self.where, first + row + 1):
+                self.faults.add(fault)
+        yield flat
 
 
 class FlatLog:
@@ -125,6 +196,23 @@ class FlatLog:
         """What was noticed of the log as a whole."""
         return (*(self._jsonl.findings if self._jsonl is not None else ()), *self._findings)
 
+    @property
+    def draws(self) -> int | None:
+        """How many draws the log holds, where that can be told before it is read."""
+        return None if self._parquet is None else self._parquet.rows
+
+    def spans(self, count: int) -> tuple[tuple[int, int], ...]:
+        """Ranges of row groups for :class:`ParquetSpan`, about as long as each other; none for a log from a stream."""
+        if self._parquet is None or not isinstance(self._file, str):
+            return ()
+        groups = self._parquet.groups
+        ends = [groups * i // count for i in range(count + 1)]
+        return tuple((a, b) for a, b in itertools.pairwise(ends) if b > a)
+
+    def pass_over(self, rows: int) -> None:
+        """Take note that all draws were read elsewhere."""
+        self.rows = rows
+
     def batches(self) -> Iterator[Any]:
         """Yield record batches of :data:`FLAT_SCHEMA`, in the order of the log."""
         made = self._from_jsonl() if self._jsonl is not None else self._from_parquet()
@@ -159,26 +247,9 @@ class FlatLog:
             yield _chunk_batch(chunk, self.rows)
 
     def _from_parquet(self) -> Iterator[Any]:
-        file = pq.ParquetFile(self._file)
-        where = self.source.path
-        try:
-            for batch in file.iter_batches(batch_size=ROWS, columns=LEAVES):
-                wrong = misfits(batch)
-                for row in map(int, wrong):
-                    for fault in row_faults(batch, row, where, self.rows + row + 1):
-                        self._faults.add(fault)
-                flat, stamps = flatten(batch, self.rows)
-                for name, values in stamps.items():
-                    for row in map(int, np.flatnonzero(values)):
-                        said = str(batch.column(name)[row].as_py())
-                        self._faults.add(time_fault(where, said, self.rows + row + 1, name))
-                if len(wrong):
-                    self.rows += batch.num_rows
-                    continue
-                yield flat
-        except (OSError, pa.ArrowException) as error:
-            fault = Fault(where, "columns that can be read", str(error), "write it again")
-            raise InputRefused(f"{where} refused", [fault]) from error
+        span = ParquetSpan(self._file, self.source.path)
+        yield from span.batches()
+        self._faults = span.faults
 
 
 def _chunk_batch(chunk: Chunk, first: int) -> Any:
@@ -195,6 +266,10 @@ def _chunk_batch(chunk: Chunk, first: int) -> Any:
             arrays.append(pa.array(column.view(np.int64)))
         elif name in NUMBERS:
             arrays.append(pa.array(column))
+        elif name in DIGESTS:
+            arrays.append(_digests(pa.array(column, pa.string()))[0])
+        elif name in CODED:
+            arrays.append(pa.array(column, pa.string()).dictionary_encode())
         else:
             arrays.append(pa.array(column, field.type))
     return pa.RecordBatch.from_arrays(arrays, schema=FLAT_SCHEMA)
@@ -208,37 +283,119 @@ def _leaf(batch: Any, name: str) -> Any:
     return struct.flatten()[struct.type.get_field_index(inner)]
 
 
-def flatten(batch: Any, first: int) -> tuple[Any, dict[str, NDArray[np.bool_]]]:
+def flatten(batch: Any, first: int) -> tuple[Any, NDArray[np.bool_]]:
     """Turn a batch of a Parquet log into plain columns.
 
     Parameters
     ----------
     batch
-        With the columns of the log's Parquet form; messages may be absent.
+        With the columns of the log's Parquet form; messages may be absent, texts may be dictionaries.
     first
         Place of its first draw in the log.
 
     Returns
     -------
     tuple
-        The flat batch, and for each time where its text is none.
+        The flat batch, and the rows where a text is no time or no digest.
     """
     arrays: list[Any] = []
-    bad: dict[str, NDArray[np.bool_]] = {}
+    bad = np.zeros(batch.num_rows, dtype=np.bool_)
     for field in FLAT_SCHEMA:
         name = field.name
         if name == "row":
             arrays.append(pa.array(np.arange(first, first + batch.num_rows, dtype=np.int64)))
-        elif name in TIMES:
-            times, bad[name] = _times(batch.column(name))
+            continue
+        column = _leaf(batch, name)
+        if name in TIMES:
+            times, wrong = _times(column)
             arrays.append(pa.array(times))
+            bad |= wrong
+        elif name in DIGESTS:
+            digests, wrong = _digests(column)
+            arrays.append(digests)
+            bad |= wrong
         elif name in FLAGS:
-            arrays.append(pc.fill_null(_leaf(batch, name).cast(pa.int8()), MISSING))
+            arrays.append(pc.fill_null(column.cast(pa.int8()), MISSING))
         elif name in NUMBERS:
-            arrays.append(pc.fill_null(_leaf(batch, name), float("nan")))
+            arrays.append(pc.fill_null(column, float("nan")))
+        elif name in CODED and not pa.types.is_dictionary(column.type):
+            arrays.append(column.dictionary_encode())
         else:
-            arrays.append(_leaf(batch, name))
+            arrays.append(column)
     return pa.RecordBatch.from_arrays(arrays, schema=FLAT_SCHEMA), bad
+
+
+def faulty(flat: Any) -> NDArray[np.bool_]:
+    """Return which draws of a flat batch contradict themselves, as :func:`verdiv.runlog.checks.suspects` does."""
+
+    def there(name: str) -> NDArray[np.bool_]:
+        return cast("NDArray[np.bool_]", flat.column(name).is_valid().to_numpy(zero_copy_only=False))
+
+    def same(first: str, second: str) -> NDArray[np.bool_]:
+        if flat.column(first).null_count == flat.num_rows:
+            return np.zeros(flat.num_rows, dtype=np.bool_)
+        equal = pc.fill_null(pc.equal(flat.column(first), flat.column(second)), False)
+        return cast("NDArray[np.bool_]", equal.to_numpy(zero_copy_only=False))
+
+    def kind(name: str) -> NDArray[np.bool_]:
+        column = flat.column("prompt_kind")
+        known = np.array([text == name for text in column.dictionary.to_pylist()], dtype=np.bool_)
+        return cast("NDArray[np.bool_]", known[column.indices.to_numpy()])
+
+    found: NDArray[np.bool_] = there("error_kind") & (flat.column("correct").to_numpy() != MISSING)
+    found |= (flat.column("attempt").to_numpy() == 1) & ~kind("initial")
+    found |= there("answered_class") & ~kind("feedback")
+    found |= there("error_class") & (flat.column("flagged").to_numpy() == 0)
+    found |= same("parent", "draw_id") | same("copy_of", "draw_id")
+    return found
+
+
+def _digests(column: Any) -> tuple[Any, NDArray[np.bool_]]:
+    """Return the first bytes of SHA-256 digests in lower-case hex, and where text is none; null stays null."""
+    if pa.types.is_dictionary(column.type):
+        values, wrong = _digests(column.dictionary)
+        places = pc.fill_null(column.indices, 0).to_numpy()
+        known = column.is_valid().to_numpy(zero_copy_only=False)
+        bad = wrong[places] & known if wrong.any() else np.zeros(len(column), dtype=np.bool_)
+        return values.take(column.indices), bad
+    bad = np.zeros(len(column), dtype=np.bool_)
+    said = column.drop_null()
+    kept = _unhexed(said)
+    if kept is None:
+        texts = column.to_pylist()
+        bad = np.array([text is not None and not _digest(text) for text in texts], dtype=np.bool_)
+        known = [
+            None if text is None or wrong else bytes.fromhex(text)[:DIGEST_BYTES]
+            for text, wrong in zip(texts, bad, strict=True)
+        ]
+        return pa.array(known, pa.binary(DIGEST_BYTES)), bad
+    found = pa.FixedSizeBinaryArray.from_buffers(
+        pa.binary(DIGEST_BYTES), len(said), [None, pa.py_buffer(kept)]
+    )
+    if column.null_count == 0:
+        return found, bad
+    here = column.is_valid().to_numpy(zero_copy_only=False)
+    return found.take(pa.array(np.cumsum(here) - 1, mask=~here)), bad
+
+
+def _unhexed(said: Any) -> NDArray[np.uint8] | None:
+    """Return the first bytes of digests that are all there, or None where one of the texts is none."""
+    lengths = pc.binary_length(said)
+    if len(said) == 0:
+        return np.zeros((0, DIGEST_BYTES), dtype=np.uint8)
+    if pc.any(pc.not_equal(lengths, 64)).as_py():
+        return None
+    _, offsets, data = said.buffers()
+    start = int(np.frombuffer(offsets, dtype=np.int32)[said.offset])
+    text = memoryview(data)[start : start + 64 * len(said)]
+    capital = np.frombuffer(text, dtype=np.uint8) - ord("A") < 26
+    if capital.any():
+        return None
+    try:
+        raw = binascii.unhexlify(text)
+    except binascii.Error:
+        return None
+    return np.ascontiguousarray(np.frombuffer(raw, dtype=np.uint8).reshape(-1, 32)[:, :DIGEST_BYTES])
 
 
 def _times(column: Any) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:

@@ -191,6 +191,7 @@ class ParquetLog:
         if footer_line is not None:
             self.footer = msgspec.json.decode(footer_line, type=Footer)
         self.rows: int = self._file.metadata.num_rows
+        self.groups: int = self._file.metadata.num_row_groups
 
     def batches(self, *, outputs: bool = True) -> Iterator[Any]:
         """Yield record batches of at most :data:`ROWS` draws, in order.
