@@ -1,22 +1,35 @@
 """Grid against NUTS: the same posterior twice, on logs given and on simulated runs small, large and at the boundary.
 
-    python studies/engines.py demo.runlog.jsonl … --simulated 20 -o engines.json
+Each run is one line of a file of results, so a study can be stopped and taken up again; ``table`` turns the file into
+the tables of ``docs/engine-equality.md``.
 
-Accepted are means within .05 posterior sd, sds within 5 %, interval ends within .1 sd, each beyond what Monte-Carlo
-error explains, and equal verdicts.
+    python studies/engines.py compare demo.runlog.jsonl.zst … --simulated 20 --out engines.jsonl
+    python studies/engines.py table engines.jsonl
+
+Wanted are means within .05 posterior sd, sds within 5 %, interval ends within .1 sd, and equal verdicts. Every
+difference stands beside its Monte-Carlo standard error; no limit is widened by it.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator
-from dataclasses import asdict
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from verdiv.analysis.fit import fit_model
+import numpy as np
+import numpy.typing as npt
+
+from verdiv.analysis.fit import Fit, fit_model
 from verdiv.analysis.gather import Gathered, gather
 from verdiv.analysis.run import analyze_gathered
+from verdiv.estimators import stack
+from verdiv.estimators.compose import compose
+from verdiv.estimators.nuts_sampling import NutsFit, fit_nuts
+from verdiv.estimators.posterior import IccPosterior, StagePosterior
 from verdiv.protocol.simulator.design import Design
 from verdiv.protocol.simulator.scenarios import named_world
 from verdiv.protocol.simulator.table import simulate
@@ -24,65 +37,274 @@ from verdiv.runlog.reader import read_run_logs
 from verdiv.runlog.records import Gate, Header
 from verdiv.runlog.table import RunLog
 
-MEAN, SD, END = 0.05, 0.05, 0.1
-"""Largest accepted distances: of means and ends in posterior sd, of sds as a share."""
+Floats = npt.NDArray[np.float64]
+
+LIMITS = {"mean": 0.05, "sd": 0.05, "low": 0.1, "high": 0.1}
+"""Largest accepted differences: of means and interval ends in posterior sd, of sds as a share."""
+
+ENDS = (0.025, 0.975)
+"""Quantiles that are the ends of the reported intervals."""
 
 SIZES = (12, 40, 200, 1000)
 """Tasks of simulated runs."""
 
 WORLDS = ("plausible", "worked", "null", "null+sticky", "null+collapse")
-"""Worlds of simulated runs; the worked one has rates at the boundary."""
+"""Worlds of simulated runs; in the worked one, rates lie at the boundary."""
+
+CHAINS = 4
+"""Chains of the sampler."""
+
+CONSTANT = 1e-9
+"""Standard deviation up to which a quantity does not vary and is not compared."""
+
+RESOLUTION = 4.0
+"""Monte-Carlo errors that must fit into each limit; a run is sampled again with more draws until they do."""
+
+MORE, TIMES = 4, 2
+"""Factor on the draws of each further attempt, and how many of them there may be."""
+
+AT_ONCE = 20
+"""Quantities whose effective sample sizes are computed at once."""
 
 
-def simulated(count: int) -> Iterator[tuple[str, Gathered]]:
-    """Simulate runs over all sizes and worlds."""
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One reported quantity: draws of it, and its moments where they are known without draws."""
+
+    draws: Floats
+    """Shape (draws,)."""
+    mean: float | None = None
+    """By quadrature; None where only the draws tell."""
+    sd: float | None = None
+    """Likewise."""
+
+
+def simulated(count: int) -> Iterator[tuple[str, Callable[[], Gathered]]]:
+    """Name runs over all sizes and worlds; the second half samples its repairs, so that their correlation is fitted."""
     for i in range(count):
-        world, tasks = WORLDS[i % len(WORLDS)], SIZES[i % len(SIZES)]
-        table = simulate(named_world(world), Design(tasks=tasks), i)
-        header = Header(schema=1, run_id=f"s{i}", gate=Gate.VERIFIER, harness="study")
-        yield f"{world}, {tasks} tasks, seed {i}", gather(RunLog((header,), table, (), ()), None)
+        world, tasks, sampled = WORLDS[i % len(WORLDS)], SIZES[i % len(SIZES)], i >= count / 2
+        repairs = "sampled" if sampled else "greedy"
+
+        def made(world: str = world, tasks: int = tasks, sampled: bool = sampled, seed: int = i) -> Gathered:
+            table = simulate(named_world(world), Design(tasks=tasks, a3_stochastic=sampled), seed)
+            header = Header(schema=1, run_id=f"s{seed}", gate=Gate.VERIFIER, harness="study")
+            return gather(RunLog((header,), table, (), ()), None)
+
+        yield f"{world}, {tasks} tasks, repairs {repairs}, seed {i}", made
 
 
-def compared(name: str, gathered: Gathered, draws: int) -> dict[str, object]:
-    """Fit one run with both engines and judge with both."""
-    fit = fit_model(
-        gathered, engine="grid", draws=draws, chains=4, cores=2, seed=1, archive=False, check_engine=True
+def columns(
+    posterior: StagePosterior, icc: Mapping[str, IccPosterior], fit: Fit, gathered: Gathered
+) -> dict[str, Column]:
+    """Everything that a report prints of the model, by name.
+
+    Rates of each stage and family with their suite mean and spread, the draw-weighted rate of each stage, correlations
+    within tasks, and all that is composed of these: pooled estimates, qualities and bills of the frontier.
+    """
+    exact, found = posterior.engine == "grid", dict[str, Column]()
+    weights = fit.summary.N / fit.summary.N.sum(axis=1, keepdims=True)
+    pooled_mean, pooled_sd = posterior.pooled(weights)
+    for row, stage in enumerate(posterior.stages):
+        for f, family in enumerate(posterior.families):
+            known = (float(posterior.mean[row, f]), float(posterior.sd[row, f])) if exact else (None, None)
+            found[f"rate {stage}/{family}"] = Column(posterior.m[stage][:, f], *known)
+        known = (float(pooled_mean[row]), float(pooled_sd[row])) if exact else (None, None)
+        found[f"stage {stage}"] = Column(posterior.m[stage] @ weights[row], *known)
+        found[f"mu {stage}"] = Column(posterior.mu[stage])
+        found[f"tau {stage}"] = Column(posterior.tau[stage])
+    for name, block in icc.items():
+        if "/" not in name:  # those of single families come from the grid in either engine
+            known = (block.mean, block.posterior_sd) if exact else (None, None)
+            found[f"icc {name}"] = Column(block.icc, *known)
+    plan = gathered.plan
+    composed = compose(
+        posterior.m,
+        gathered.tally,
+        gathered.weights,
+        icc,
+        rho=plan.rate_card.rho,
+        b_max=plan.max_budget,
+        majority_k=plan.rules.P2.k,
     )
-    gap = fit.gap
-    assert gap is not None
-    noise = gap.monte_carlo
-    verdicts = [
-        {
-            rule: r["verdict"]
-            for rule, r in analyze_gathered(gathered, engine=e, draws=draws).document["rules"].items()
+    found |= {f"estimate {name}": Column(draws) for name, draws in composed.estimates.items()}
+    for (arm, budget), point in composed.frontier.items():
+        found[f"quality {arm}@{budget}"] = Column(point.quality)
+        found[f"bill {arm}@{budget}"] = Column(point.bill)
+    return found
+
+
+def numbers(found: Mapping[str, Column], chains: int) -> dict[str, tuple[Floats, Floats]]:
+    """Mean, sd and both interval ends of each quantity, with the Monte-Carlo standard error of each.
+
+    Draws of one chain are independent (the grid's); those of several count at their effective sample size, by ArviZ.
+    The error of an end is that of the share of draws below it, carried over to the quantile by the draws themselves.
+    """
+    names, out = list(found), dict[str, tuple[Floats, Floats]]()
+    for start in range(0, len(names), AT_ONCE):
+        some = names[start : start + AT_ONCE]
+        x = np.stack([found[name].draws for name in some], axis=-1)
+        spread = x.std(axis=0)
+        some = [name for name, sd in zip(some, spread, strict=True) if np.isfinite(sd) and sd > CONSTANT]
+        x = x[:, np.isfinite(spread) & (spread > CONSTANT)]
+        if not some:
+            continue
+        ends = np.quantile(x, ENDS, axis=0)
+        below = [(x <= end).astype(np.float64) for end in ends]
+        errors = [_error_of_mean(x, chains), _error_of_sd(x, chains)]
+        for p, share in zip(ENDS, below, strict=True):
+            off = _error_of_mean(share, chains)
+            beside = np.stack(
+                [np.quantile(x[:, i], np.clip([p - off[i], p + off[i]], 0.0, 1.0)) for i in range(x.shape[1])]
+            )
+            errors.append((beside[:, 1] - beside[:, 0]) / 2.0)
+        for i, name in enumerate(some):
+            column = found[name]
+            values = np.array([x[:, i].mean(), x[:, i].std(), ends[0, i], ends[1, i]])
+            wrong = np.array([error[i] for error in errors])
+            if column.mean is not None and column.sd is not None:
+                values[:2], wrong[:2] = (column.mean, column.sd), 0.0
+            out[name] = values, wrong
+    return out
+
+
+def _error_of_mean(x: Floats, chains: int) -> Floats:
+    if chains > 1:
+        return stack.mcse_mean(x.reshape(chains, -1, x.shape[1]))
+    return np.asarray(x.std(axis=0) / np.sqrt(len(x)))
+
+
+def _error_of_sd(x: Floats, chains: int) -> Floats:
+    if chains > 1:
+        return stack.mcse_sd(x.reshape(chains, -1, x.shape[1]))
+    square = (x - x.mean(axis=0)) ** 2
+    return np.asarray(square.std(axis=0) / np.sqrt(len(x)) / (2.0 * x.std(axis=0)))
+
+
+def gaps(
+    grid: Mapping[str, tuple[Floats, Floats]], nuts: Mapping[str, tuple[Floats, Floats]]
+) -> dict[str, Any]:
+    """Compare all quantities: largest differences, where, and how they lie to their Monte-Carlo errors."""
+    if set(grid) != set(nuts):
+        raise ValueError(f"one engine only: {sorted(set(grid) ^ set(nuts))}")
+    names = list(grid)
+    value, error = (
+        np.stack([[side[name][part] for name in names] for side in (grid, nuts)]) for part in (0, 1)
+    )
+    sd = value[0, :, 1:2]
+    gap = (value[1] - value[0]) / sd  # of sds this is the share
+    noise = np.sqrt((error**2).sum(axis=0)) / sd
+    z = np.abs(gap) / noise
+    found: dict[str, Any] = {}
+    for i, kind in enumerate(LIMITS):
+        at = int(np.abs(gap[:, i]).argmax())
+        found[kind] = {
+            "gap": float(gap[at, i]),
+            "error": float(noise[at, i]),
+            "at": names[at],
+            "largest_error": float(noise[:, i].max()),
         }
-        for e in ("grid", "nuts")
-    ]
+    row, column = divmod(int(z.argmax()), z.shape[1])
+    found["z"] = {
+        "largest": float(z.max()),
+        "at": f"{list(LIMITS)[column]} of {names[row]}",
+        "comparisons": int(z.size),
+        "beyond_1.96": int((z > 1.96).sum()),
+    }
+    return found
+
+
+def rules(gathered: Gathered) -> dict[str, Any]:
+    """Judge a run with either engine at the program's own settings; say what the one rule that may differ rests on."""
+    found: dict[str, Any] = {}
+    for engine in ("grid", "nuts"):
+        document = analyze_gathered(gathered, engine=engine, cores=1).document
+        found[engine] = {
+            "verdicts": {name: rule["verdict"] for name, rule in document["rules"].items()},
+            "P5": document["rules"]["P5"]["probability_claim"],
+            "fit": [document["diagnostics"]["status"], *document["diagnostics"]["reasons"]],
+            "icc": {
+                i["block"]: [i["estimable"], i["sd"] / i["prior_sd"]] for i in document["diagnostics"]["icc"]
+            },
+        }
+        gamma, threshold = (document["rules"]["P5"][key] for key in ("gamma", "threshold"))
+    return {**found, "gamma": gamma, "threshold": threshold}
+
+
+def compared(name: str, gathered: Gathered, draws: int, grid_draws: int) -> dict[str, Any]:
+    """Fit one run with both engines and judge with both."""
+    started = time.perf_counter()
+    fit = fit_model(gathered, engine="grid", draws=grid_draws // 4, chains=4, cores=1, seed=1, archive=False)
+    used = [block for block in fit.blocks.values() if block.tasks]
+    own = {block: found for block, found in fit.icc.items() if "/" in block}
+    grid_side = numbers(columns(fit.grid, fit.icc, fit, gathered), 1)
+    for attempt in range(TIMES + 1):
+        much = draws * MORE**attempt
+        nuts = fit_nuts(
+            fit.summary, used, fit.priors, draws=much, chains=CHAINS, cores=1, seed=2 + attempt, loo=False
+        )
+        found = gaps(grid_side, numbers(columns(nuts.posterior, nuts.icc | own, fit, gathered), CHAINS))
+        if all(RESOLUTION * found[kind]["largest_error"] <= limit for kind, limit in LIMITS.items()):
+            break
+    reached = fit.summary.N > 0
+    edge = reached & ((fit.summary.K == 0) | (fit.summary.K == fit.summary.N))
     return {
         "run": name,
-        **asdict(gap),
-        "verdicts_equal": verdicts[0] == verdicts[1],
-        "accepted": gap.mean <= MEAN + 3 * noise and gap.sd <= SD + 3 * noise and gap.end <= END + 6 * noise,
+        "draws": gathered.inputs[0].draws if gathered.inputs else None,
+        "cells": int(reached.sum()),
+        "at_boundary": int(edge.sum()),
+        "grid_error": float(fit.grid.error.max()),
+        **_sampled(nuts),
+        **found,
+        "rules": rules(gathered),
+        "seconds": round(time.perf_counter() - started, 1),
     }
 
 
+def _sampled(nuts: NutsFit) -> dict[str, Any]:
+    judged = nuts.diagnostics
+    return {
+        "nuts_draws": nuts.posterior.draws,
+        "r_hat": judged.r_hat_max,
+        "ess_bulk": judged.ess_bulk_min,
+        "ess_tail": judged.ess_tail_min,
+        "divergences": judged.divergences,
+    }
+
+
+def compare(logs: list[str], count: int, draws: int, grid_draws: int, out: Path) -> None:
+    """Compare all runs that the file does not hold yet."""
+    done = {row["run"] for row in _read(out)} if out.exists() else set()
+    given = [
+        (Path(path).name.split(".")[0], lambda path=path: gather(read_run_logs([path]), None))
+        for path in logs
+    ]
+    for name, made in (*given, *simulated(count)):
+        if name in done:
+            continue
+        row = compared(name, made(), draws, grid_draws)
+        with out.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(row, ensure_ascii=False) + "\n")
+        print(name, {kind: round(row[kind]["gap"], 4) for kind in LIMITS}, row["seconds"], flush=True)
+
+
+def _read(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
 def main() -> None:
-    """Compare, print a line a run, and write the table."""
+    """Compare, or print the tables."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("logs", nargs="*", help="run logs, each by itself")
-    parser.add_argument("--simulated", type=int, default=0, help="simulated runs")
-    parser.add_argument("--draws", type=int, default=4000, help="posterior draws a chain")
-    parser.add_argument("-o", "--out", type=Path, help="JSON file to write")
+    commands = parser.add_subparsers(dest="command", required=True)
+    one = commands.add_parser("compare")
+    one.add_argument("logs", nargs="*", help="run logs, each by itself")
+    one.add_argument("--simulated", type=int, default=0, help="simulated runs")
+    one.add_argument("--draws", type=int, default=25_000, help="draws of each of four chains")
+    one.add_argument("--grid-draws", type=int, default=400_000, help="independent draws of the grid")
+    one.add_argument("--out", type=Path, required=True, help="file of results, one line a run")
     asked = parser.parse_args()
-    rows = []
-    runs = [(Path(path).name, gather(read_run_logs([path]), None)) for path in asked.logs]
-    for name, gathered in (*runs, *simulated(asked.simulated)):
-        rows.append(compared(name, gathered, asked.draws))
-        print(json.dumps(rows[-1], ensure_ascii=False), flush=True)
-    if asked.out is not None:
-        asked.out.write_text(json.dumps(rows, indent=1, ensure_ascii=False), encoding="utf-8")
+    compare(asked.logs, asked.simulated, asked.draws, asked.grid_draws, asked.out)
 
 
 if __name__ == "__main__":
