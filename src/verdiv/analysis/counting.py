@@ -10,8 +10,9 @@ import pandas as pd
 
 from verdiv.errors import Fault, InputRefused
 from verdiv.estimators.account import PRIMARY, account_facts
-from verdiv.estimators.assemble import TaskList, concatenate, halves
-from verdiv.estimators.load import LoadMoments, join_moments, load_moments, no_moments
+from verdiv.estimators.assemble import TaskList, concatenate, halves, shared
+from verdiv.estimators.columns import Joiner, Sharer
+from verdiv.estimators.load import LoadMoments, join_moments, load_moments, no_moments, shared_moments
 from verdiv.estimators.observations import DrawColumns, IntArray, draw_columns
 from verdiv.estimators.shard import Facts, Shard, count_shard
 from verdiv.preregistration import Preregistration
@@ -101,13 +102,14 @@ def count_columns(draws: DrawColumns, *, gate: str, b_max: int, rows: IntArray |
     """Count whole tasks whose draws stand as arrays; see :func:`count_piece`."""
     first = np.zeros(len(draws.tasks), dtype=np.int64)
     first[draws.task[::-1]] = np.arange(len(draws))[::-1]
+    once = Sharer()
     conditions = [PRIMARY, *(c for c in draws.condition.present() if c != PRIMARY)]
     return Piece(
         draws.tasks,
         tuple(draws.families[f] for f in draws.family[first].tolist()),
         first if rows is None else rows[first],
-        {c: count_shard(draws, gate=gate, b_max=b_max, condition=c) for c in conditions},
-        {c: load_moments(draws, c) for c in conditions},
+        {c: shared(count_shard(draws, gate=gate, b_max=b_max, condition=c), once) for c in conditions},
+        {c: shared_moments(load_moments(draws, c), once) for c in conditions},
         account_facts(draws),
     )
 
@@ -124,12 +126,15 @@ def _joined(
 ) -> tuple[dict[str, Shard], dict[str, tuple[LoadMoments, LoadMoments]]]:
     conditions = list(dict.fromkeys(c for part in shards for c in part))
     conditions.sort(key=lambda c: (c != PRIMARY, c))
+    joiner = Joiner(order)
     joined = {
-        c: concatenate([p.get(c) or _nothing(n) for p, n in zip(shards, sizes, strict=True)], order)
+        c: concatenate([p.get(c) or _nothing(n) for p, n in zip(shards, sizes, strict=True)], joiner)
         for c in conditions
     }
     moments = {
-        c: join_moments([p.get(c) or no_moments(n) for p, n in zip(load, sizes, strict=True)], order)
+        c: join_moments(
+            [p.get(c) or no_moments(joiner.zeros(n)) for p, n in zip(load, sizes, strict=True)], joiner
+        )
         for c in conditions
     }
     return joined, moments

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from verdiv.estimators.chains import ArmAtBudget, greatest_bill
+from verdiv.estimators.columns import Joiner, Sharer
 from verdiv.estimators.events import (
     IF_GREEDY,
     IF_UNCLASSIFIED,
@@ -21,7 +22,7 @@ from verdiv.estimators.observations import UNCLASSIFIED, DrawColumns, FloatArray
 from verdiv.estimators.shard import GATED, MARKS, MAX_VOTES, OUTPUTS, Facts, Key, Shard
 from verdiv.estimators.tally import GreedyFlips, Hazard, SeedAnswers, SeedPair, Tally
 
-__all__ = ["TaskList", "assemble", "concatenate", "halves"]
+__all__ = ["TaskList", "assemble", "concatenate", "halves", "shared"]
 
 HALVES = ("delta_first_half", "delta_second_half")
 
@@ -50,24 +51,36 @@ def halves(shards: Sequence[Shard]) -> list[Shard]:
     return out
 
 
-def _empty_cell(arm: str, budget: int, tasks: int) -> ArmAtBudget:
-    none = np.zeros(tasks)
+def shared(shard: Shard, once: Sharer) -> Shard:
+    """Hold equal columns of a shard once."""
+    events = {
+        stage: replace(e, n=once(e.n), k=once(e.k), base=once(e.base)) for stage, e in shard.events.items()
+    }
+    cells = {}
+    for key, cell in shard.cells.items():
+        columns: dict[str, Any] = {name: once(getattr(cell, name)) for name in CELL_COLUMNS}
+        cells[key] = replace(cell, **columns)
+    pairs = {key: (once(r), once(flips)) for key, (r, flips) in shard.pairs.items()}
+    return replace(shard, events=events, cells=cells, pairs=pairs)
+
+
+def _empty_cell(arm: str, budget: int, none: FloatArray) -> ArmAtBudget:
     return ArmAtBudget(arm, budget, none, none, none, none, none, none, -np.inf, -np.inf, np.inf)
 
 
-def _at_budget(shard: Shard, key: tuple[str, int, str], tasks: int) -> ArmAtBudget:
+def _at_budget(shard: Shard, key: tuple[str, int, str], none: FloatArray) -> ArmAtBudget:
     """Cell of a shard; beyond its own longest chain an arm answers there what it answers with that one."""
     arm, budget, way = key
     while way == "" and budget > 1 and (arm, budget, way) not in shard.cells:
         budget -= 1
-    return shard.cells.get((arm, budget, way)) or _empty_cell(arm, key[1], tasks)
+    return shard.cells.get((arm, budget, way)) or _empty_cell(arm, key[1], none)
 
 
-def _pairs(shard: Shard, key: tuple[str, int, str], tasks: int) -> tuple[FloatArray, FloatArray]:
+def _pairs(shard: Shard, key: tuple[str, int, str], none: FloatArray) -> tuple[FloatArray, FloatArray]:
     arm, budget, way = key
     while way == "" and budget > 1 and (arm, budget, way) not in shard.pairs:
         budget -= 1
-    return shard.pairs.get((arm, budget, way)) or (np.zeros(tasks), np.zeros(tasks))
+    return shard.pairs.get((arm, budget, way)) or (none, none)
 
 
 def _lengthened(facts: Facts, longest: Mapping[Key, float]) -> Facts:
@@ -84,26 +97,25 @@ def _lengthened(facts: Facts, longest: Mapping[Key, float]) -> Facts:
     return out
 
 
-def concatenate(shards: Sequence[Shard], order: IntArray) -> Shard:
+def concatenate(shards: Sequence[Shard], joined: Joiner) -> Shard:
     """Lay shards of different tasks side by side.
 
     Parameters
     ----------
     shards
         Shards of one condition, no task in two of them.
-    order
-        Places of the tasks of the shards one after another, shape ``(tasks,)``, in the order wanted.
+    joined
+        Lays their columns end to end.
     """
     sizes = [len(shard.parallel) for shard in shards]
 
-    def joined(parts: Sequence[FloatArray]) -> FloatArray:
-        return np.concatenate(parts)[order]
+    none = [joined.zeros(size) for size in sizes]
 
     def event(stage: str, part: str) -> FloatArray:
         return joined(
             [
-                getattr(s.events[stage], part) if stage in s.events else np.zeros(size)
-                for s, size in zip(shards, sizes, strict=True)
+                getattr(s.events[stage], part) if stage in s.events else zero
+                for s, zero in zip(shards, none, strict=True)
             ]
         )
 
@@ -125,17 +137,17 @@ def concatenate(shards: Sequence[Shard], order: IntArray) -> Shard:
     cells: dict[tuple[str, int, str], ArmAtBudget] = {}
     pairs = {}
     for key in dict.fromkeys(key for shard in shards for key in shard.cells):
-        parts = [_at_budget(s, key, size) for s, size in zip(shards, sizes, strict=True)]
-        twins = [_pairs(s, key, size) for s, size in zip(shards, sizes, strict=True)]
+        parts = [_at_budget(s, key, zero) for s, zero in zip(shards, none, strict=True)]
+        twins = [_pairs(s, key, zero) for s, zero in zip(shards, none, strict=True)]
         columns: dict[str, Any] = {n: joined([getattr(p, n) for p in parts]) for n in CELL_COLUMNS}
         cells[key] = replace(
-            _empty_cell(key[0], key[1], 0),
+            _empty_cell(key[0], key[1], none[0]),
             highest=max(p.highest for p in parts),
             least=min(p.least for p in parts),
             **columns,
         )
         pairs[key] = (joined([t[0] for t in twins]), joined([t[1] for t in twins]))
-    parallel = np.concatenate([shard.parallel for shard in shards])[order]
+    parallel = np.concatenate([shard.parallel for shard in shards])[joined.order]
     return Shard(events, cells, pairs, parallel, facts, None)
 
 

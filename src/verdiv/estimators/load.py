@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
-from verdiv.estimators.observations import BoolArray, DrawColumns, FloatArray, IntArray
+from verdiv.estimators.columns import Joiner, Sharer
+from verdiv.estimators.observations import BoolArray, DrawColumns, FloatArray
 
 __all__ = [
     "MOMENT_COLUMNS",
@@ -21,6 +22,7 @@ __all__ = [
     "load_draws",
     "load_moments",
     "no_moments",
+    "shared_moments",
 ]
 
 MIN_DRAWS = 10
@@ -140,13 +142,13 @@ def load_moments(draws: DrawColumns, condition: str = "primary") -> tuple[LoadMo
 
 
 def join_moments(
-    parts: Sequence[tuple[LoadMoments, LoadMoments]], order: IntArray
+    parts: Sequence[tuple[LoadMoments, LoadMoments]], joined: Joiner
 ) -> tuple[LoadMoments, LoadMoments]:
     """Lay the moments of other tasks side by side, in the order wanted."""
 
     def one(which: int) -> LoadMoments:
         found = [part[which] for part in parts]
-        columns = {name: np.concatenate([getattr(m, name) for m in found])[order] for name in MOMENT_COLUMNS}
+        columns = {name: joined([getattr(m, name) for m in found]) for name in MOMENT_COLUMNS}
         return replace(
             found[0],
             logged=any(m.logged for m in found),
@@ -158,9 +160,18 @@ def join_moments(
     return one(0), one(1)
 
 
-def no_moments(tasks: int) -> tuple[LoadMoments, LoadMoments]:
-    """Moments of tasks without a draw under a condition."""
-    none = np.zeros(tasks)
+def shared_moments(moments: tuple[LoadMoments, LoadMoments], once: Sharer) -> tuple[LoadMoments, LoadMoments]:
+    """Hold equal columns once."""
+
+    def one(m: LoadMoments) -> LoadMoments:
+        columns: dict[str, Any] = {name: once(getattr(m, name)) for name in MOMENT_COLUMNS}
+        return replace(m, **columns)
+
+    return one(moments[0]), one(moments[1])
+
+
+def no_moments(none: FloatArray) -> tuple[LoadMoments, LoadMoments]:
+    """Moments of tasks without a draw under a condition; every column is that of zeros given."""
     empty = LoadMoments(False, none, none, none, none, none, none, none, none, none, np.inf, -np.inf)
     return empty, empty
 
