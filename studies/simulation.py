@@ -31,6 +31,7 @@ from verdiv.estimators.bootstrap import summarise_draws
 from verdiv.estimators.compose import compose
 from verdiv.estimators.direct import Direct, estimate_directly
 from verdiv.estimators.load import NotEstimable, fit_load_moments
+from verdiv.estimators.settings import Settings
 from verdiv.falsification.evidence import Evidence
 from verdiv.falsification.rules import evaluate_rules
 from verdiv.preregistration import Preregistration, read_preregistration
@@ -106,7 +107,7 @@ def cover(draws: np.ndarray[Any, Any], truth: float) -> list[float]:
 
 def estimate(gathered: Gathered, truth: Any, engine: str, seed: int, draws: int) -> dict[str, Any]:
     """Cover every estimand by both columns."""
-    fit = fit_model(gathered, engine=engine, draws=500, chains=4, cores=1, seed=seed, archive=False)
+    fit = fit_model(gathered, Settings(engine, draws=500, cores=1, seed=seed, archive=False))
     plan = gathered.plan
     model = compose(
         fit.posterior.m,
@@ -188,9 +189,7 @@ def work(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
             record: dict[str, Any] = {"study": args.study, "world": name, "tasks": args.tasks, "seed": seed}
             if args.study == "rules":
                 direct = Direct(gathered.tally, gathered.weights, draws=args.draws, seed=seed)
-                icc = fit_model(
-                    gathered, engine="grid", draws=250, chains=4, cores=1, seed=seed, archive=False
-                ).icc
+                icc = fit_model(gathered, Settings(draws=250, cores=1, seed=seed, archive=False)).icc
                 record["verdicts"] = judge(gathered, direct, icc, seed)
             else:
                 engine = "nuts" if args.study == "nuts" else "grid"

@@ -14,6 +14,7 @@ from scipy import stats
 from verdiv.analysis import analyze
 from verdiv.analysis.fit import fit_model
 from verdiv.analysis.gather import gather
+from verdiv.estimators.settings import Settings
 from verdiv.runlog.convert import convert
 from verdiv.runlog.reader import read_run_logs
 from verdiv.runlog.writer import write_run_log
@@ -49,7 +50,7 @@ def analysed(converted: Callable[[str], Path]) -> Callable[[str], dict[str, Any]
 
     def made(name: str) -> dict[str, Any]:
         if name not in cache:
-            cache[name] = analyze([str(converted(name))], engine="grid", draws=500, chains=4, seed=1).document
+            cache[name] = analyze([str(converted(name))], settings=Settings(draws=500)).document
         return cache[name]
 
     return made
@@ -154,7 +155,7 @@ def test_nuts_equals_the_grid(name: str, converted: Callable[[str], Path]) -> No
     """Every stage by NUTS equals the quadrature to Monte-Carlo error: mean, and sd within a tenth."""
     path = demo_log() if name == "demo" else converted(name)
     gathered = gather(read_run_logs([str(path)]), None)
-    fit = fit_model(gathered, engine="nuts", draws=1000, chains=4, cores=2, seed=3)
+    fit = fit_model(gathered, Settings("nuts", seed=3))
     assert fit.diagnostics.status == "passed", fit.diagnostics.reasons
     gap = np.abs(fit.posterior.mean - fit.grid.mean)
     tolerance = 4.0 * fit.posterior.error[:, None] * fit.grid.sd

@@ -20,7 +20,7 @@ def document() -> dict[str, Any]:
     """An exploratory analysis of the bundled run on the grid engine."""
     from verdiv.analysis import analyze
 
-    return analyze([str(BUNDLED)], engine="grid").document
+    return analyze([str(BUNDLED)]).document
 
 
 @pytest.mark.slow

@@ -11,6 +11,7 @@ import pytest
 
 from verdiv.estimators.chains import chains_of
 from verdiv.estimators.observations import draw_columns
+from verdiv.estimators.settings import Settings
 from verdiv.estimators.tally import Tally, tally_draws
 from verdiv.protocol.simulator.design import Design
 from verdiv.protocol.simulator.scenarios import named_world
@@ -263,7 +264,7 @@ def test_a_log_of_one_outcome_is_analysed(outcome: bool | None, engine: str) -> 
     header = Header(schema=1, run_id="x", gate=Gate.NONE, harness="test")
     source = InputFile("x", "0" * 64, 20, 20, "incomplete", "none")
     log = RunLog((header,), draws_frame(records), (source,), ())
-    record = analyze_log(log, engine=engine).document["estimates"]["q0"]
+    record = analyze_log(log, settings=Settings(engine)).document["estimates"]["q0"]
     if outcome is None:
         assert record["status"] == "not_estimable"
         assert record.get("mean") is None

@@ -18,6 +18,7 @@ from verdiv.analysis.tallyfile import CONTENT, VERSION, is_tally, read_tally, wr
 from verdiv.analysis.tallying import tally_logs
 from verdiv.cli.app import run
 from verdiv.errors import InputRefused, UsageRefused
+from verdiv.estimators.settings import Settings
 from verdiv.preregistration import Preregistration, read_preregistration
 from verdiv.protocol.simulator.design import Design
 from verdiv.protocol.simulator.runlog import simulate_run_log
@@ -27,10 +28,13 @@ from verdiv.runlog.writer import write_run_log
 
 PLAN = "verifiers-dividend"
 
+QUICK = Settings(draws=100)
+"""Few draws: what is compared here does not depend on their number."""
 
-def simulated(path: Path, tasks: int = 30, seed: int = 5, **settings: Any) -> Path:
+
+def simulated(path: Path, tasks: int = 30, seed: int = 5, **options: Any) -> Path:
     """Write a simulated run."""
-    header, draws = simulate_run_log(named_world("plausible"), Design(tasks=tasks, **settings), seed)
+    header, draws = simulate_run_log(named_world("plausible"), Design(tasks=tasks, **options), seed)
     write_run_log(path, header, draws)
     return path
 
@@ -57,10 +61,10 @@ def assert_alike(first: Any, second: Any, place: str = "") -> None:
 
 
 def from_logs(
-    paths: list[str], *, preregistration: Preregistration | None = None, draws: int = 100
+    paths: list[str], *, preregistration: Preregistration | None = None, settings: Settings = QUICK
 ) -> dict[str, Any]:
     """Analyse logs without their audit, which a tally has no draws for."""
-    return analyze_gathered(gather(read_run_logs(paths), preregistration), draws=draws).document
+    return analyze_gathered(gather(read_run_logs(paths), preregistration), settings=settings).document
 
 
 @pytest.fixture(scope="module")
@@ -80,9 +84,9 @@ def test_a_tally_gives_the_results_of_its_log(
     write_tally(tmp_path / "t.parquet", counts)
     assert is_tally(tmp_path / "t.parquet")
     assert not is_tally(log)
-    settings: dict[str, Any] = {"preregistration": registration, "draws": 100}
-    expected = from_logs([str(log)], **settings)
-    found = analyze([str(tmp_path / "t.parquet")], **settings).document
+    options: dict[str, Any] = {"preregistration": registration, "settings": QUICK}
+    expected = from_logs([str(log)], **options)
+    found = analyze([str(tmp_path / "t.parquet")], **options).document
     assert_alike(numbers(expected), numbers(found))
 
 
@@ -134,7 +138,7 @@ def test_tallies_of_different_tasks_are_analysed_as_their_logs(log: Path, tmp_pa
         tallies.append(str(tmp_path / f"{i}.parquet"))
         write_tally(tallies[-1], tally_logs([str(path)], max_budget=5))
     expected = from_logs([str(log), str(other)])
-    found = analyze(tallies, draws=100).document
+    found = analyze(tallies, settings=QUICK).document
     drop = {"findings"}  # the logs say more: which draw ids stand in both
     halves = "P4"  # each log is halved by its own clock
     for document in (expected, found):

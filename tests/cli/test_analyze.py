@@ -16,6 +16,7 @@ from verdiv.cli.options import ExitOnName, Severity
 from verdiv.cli.run_analysis import exit_code
 from verdiv.cli.summary import print_summary
 from verdiv.errors import FitFailed
+from verdiv.estimators.settings import Settings
 from verdiv.reports.words import RULES
 
 DOCUMENT: dict[str, Any] = {
@@ -88,12 +89,12 @@ def test_options_reach_the_main_job(main_job: MainJob, tmp_path: Path) -> None:
     call = main_job.calls[0]
     assert call["logs"] == ["a.jsonl", "-"]
     assert call["preregistration"].digest is not None
-    expected = {"engine": "nuts", "check_engine": True, "draws": 500, "chains": 2, "cores": 1, "seed": 7}
-    assert {key: call[key] for key in expected} == expected
+    assert call["settings"] == Settings("nuts", check_engine=True, draws=500, chains=2, cores=1, seed=7)
     assert run(["analyze", "a.jsonl", "-o", str(tmp_path / "other")]) == 0
     assert main_job.calls[1]["preregistration"] is None
-    assert main_job.calls[1]["cores"] >= 1
-    assert (main_job.calls[1]["engine"], main_job.calls[1]["check_engine"]) == ("grid", False)
+    others = main_job.calls[1]["settings"]
+    assert others.cores >= 1
+    assert others == Settings(cores=others.cores)
 
 
 def test_a_folder_in_use_is_refused_before_any_work(

@@ -184,7 +184,7 @@ def test_the_teachers_draws_on_the_residual_are_no_sample_of_all_tasks(tmp_path:
         )
         for number in range(400):
             policy.run(f"t{number}", "x")
-    document = analyze([str(path)], engine="grid", seed=1).document
+    document = analyze([str(path)]).document
     assert document["gate"] == "verifier"
     assert document["estimates"]["q_t"]["status"] == "not_estimable"
     assert document["estimates"]["q0"]["n"] == 400

@@ -267,7 +267,7 @@ def test_from_a_fit_to_a_policy(tmp_path: Path, capsys: pytest.CaptureFixture[st
         policy = GatedRetry(Tier(model=world.small, budget=3), verifier=verify, truth=truth, log=log)
         for number in range(120):
             policy.run(f"t{number}", "x")
-    document = analyze([str(path)], engine="grid", seed=1).document
+    document = analyze([str(path)]).document
     (tmp_path / "results.json").write_text(json.dumps(document))
     words = ["--fit", str(tmp_path), "--floor", "0.95", "--json"]
     found = json.loads(told(capsys, *words))

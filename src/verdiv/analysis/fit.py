@@ -9,7 +9,6 @@ from typing import Protocol
 import numpy as np
 
 from verdiv.analysis.gather import Gathered
-from verdiv.errors import UsageRefused
 from verdiv.estimators.agreement import EngineGap, compare_engines
 from verdiv.estimators.archive import FitArchive, fit_archive
 from verdiv.estimators.compose import MODEL_STAGES
@@ -17,6 +16,7 @@ from verdiv.estimators.diagnostics import Diagnostics, diagnose
 from verdiv.estimators.grid import fit_grid
 from verdiv.estimators.posterior import IccPosterior, StagePosterior
 from verdiv.estimators.priors import Priors
+from verdiv.estimators.settings import DEFAULTS, Settings
 from verdiv.estimators.summary import CountBlock, StageSummary, StageTally, count_block, summarise
 from verdiv.estimators.within import fit_icc_grid
 
@@ -85,14 +85,8 @@ def count_blocks(gathered: Gathered) -> dict[str, CountBlock]:
 
 def fit_model(
     gathered: Gathered,
+    settings: Settings = DEFAULTS,
     *,
-    engine: str,
-    draws: int,
-    chains: int,
-    cores: int,
-    seed: int,
-    archive: bool = True,
-    check_engine: bool = False,
     progress: Progress | None = None,
 ) -> Fit:
     """Fit every stage that a draw reached.
@@ -101,14 +95,8 @@ def fit_model(
     ----------
     gathered
         The counted run.
-    engine
-        ``grid``, or ``nuts`` (PyMC through nutpie, the grid beside it).
-    draws, chains, cores, seed
-        Posterior draws a chain, chains, cores and the seed.
-    check_engine
-        Whether to sample beside the grid and compare; ``nuts`` always does.
-    archive
-        Whether to collect inference data and compare the within-task blocks by PSIS-LOO; NUTS always does.
+    settings
+        Engine, draws, cores and seed.
     progress
         Told about long steps.
 
@@ -116,14 +104,7 @@ def fit_model(
     -------
     Fit
         Posteriors, blocks and diagnostics.
-
-    Raises
-    ------
-    UsageRefused
-        An unknown engine.
     """
-    if engine not in ("nuts", "grid"):
-        raise UsageRefused(f"Unknown engine {engine!r}; use nuts or grid.")
     plan = gathered.plan.priors
     priors = Priors(
         mu_mean=plan.mu_mean,
@@ -137,7 +118,8 @@ def fit_model(
     summary = stage_summary(gathered)
     blocks = count_blocks(gathered)
     families = gathered.tally.families
-    total = draws * chains
+    total, seed = settings.total, settings.seed
+    engine, check_engine = settings.engine, settings.check_engine
     if progress is not None:
         progress("fitting by quadrature")
     used = [block for block in blocks.values() if block.tasks]
@@ -148,7 +130,14 @@ def fit_model(
         from verdiv.estimators.nuts_sampling import fit_nuts
 
         nuts = fit_nuts(
-            summary, used, priors, draws=draws, chains=chains, cores=cores, seed=seed, progress=progress
+            summary,
+            used,
+            priors,
+            draws=settings.draws,
+            chains=settings.chains,
+            cores=settings.cores,
+            seed=seed,
+            progress=progress,
         )
         gap = compare_engines(nuts.grid, nuts.posterior, summary.N > 0)
         beside = nuts.diagnostics
@@ -160,8 +149,8 @@ def fit_model(
         )
     grid = fit_grid(summary, priors, draws=total, seed=seed)
     icc = {block.name: fit_icc_grid(block, families, priors, draws=total, seed=seed) for block in used}
-    diagnostics = diagnose(summary, used, grid, icc, priors, grid=grid, loo=archive, seed=seed)
-    held = archive and bool(summary.stages)  # a log without one scored draw has nothing to hold
+    diagnostics = diagnose(summary, used, grid, icc, priors, grid=grid, loo=settings.archive, seed=seed)
+    held = settings.archive and bool(summary.stages)  # a log without one scored draw has nothing to hold
     idata = fit_archive(summary, used, grid, icc, priors, seed=seed) if held else None
     return Fit(engine, summary, blocks, priors, grid, grid, icc | own, diagnostics, idata, gap, beside)
 

@@ -44,6 +44,7 @@ from verdiv.estimators.archive import FitArchive
 from verdiv.estimators.compose import compose
 from verdiv.estimators.direct import Direct, estimate_directly
 from verdiv.estimators.load import NotEstimable, fit_load_moments
+from verdiv.estimators.settings import DEFAULTS, Settings
 from verdiv.falsification.evidence import Evidence, break_even_draws
 from verdiv.falsification.rules import evaluate_rules
 from verdiv.falsification.rules.dividend import headroom
@@ -72,12 +73,7 @@ def analyze_log(
     *,
     preregistration: Preregistration | None = None,
     lock: Path | None = None,
-    engine: str = "grid",
-    check_engine: bool = False,
-    draws: int = 1000,
-    chains: int = 4,
-    cores: int = 2,
-    seed: int = 1,
+    settings: Settings = DEFAULTS,
     progress: Progress | None = None,
 ) -> AnalysisResult:
     """Analyse and audit a run log that is already read.
@@ -90,12 +86,8 @@ def analyze_log(
         The plan; None makes the analysis exploratory.
     lock
         The lock of the plan; the file beside the registration if absent. A broken one voids every verdict.
-    engine
-        ``grid`` (quadrature, refined until its error is below .01 posterior sd) or ``nuts`` (PyMC).
-    check_engine
-        Whether to run both and report how far they lie apart.
-    draws, chains, cores, seed
-        Of the sampler; the bootstrap takes the same seed.
+    settings
+        Engine, draws, cores and seed.
     progress
         Called with a stage's name, and done and total where known.
 
@@ -115,29 +107,14 @@ def analyze_log(
     if progress is not None:
         progress("auditing")
     audited = audit_for_analysis(log, preregistration, lock_path=lock)
-    return analyze_gathered(
-        gathered,
-        audited=audited,
-        engine=engine,
-        check_engine=check_engine,
-        draws=draws,
-        chains=chains,
-        cores=cores,
-        seed=seed,
-        progress=progress,
-    )
+    return analyze_gathered(gathered, audited=audited, settings=settings, progress=progress)
 
 
 def analyze_gathered(
     gathered: Gathered,
     *,
     audited: Mapping[str, Any] | None = None,
-    engine: str = "grid",
-    check_engine: bool = False,
-    draws: int = 1000,
-    chains: int = 4,
-    cores: int = 2,
-    seed: int = 1,
+    settings: Settings = DEFAULTS,
     progress: Progress | None = None,
 ) -> AnalysisResult:
     """Analyse a run that is already counted; see :func:`analyze_log`."""
@@ -148,16 +125,8 @@ def analyze_gathered(
             progress(stage, done, total)
 
     plan, tally = gathered.plan, gathered.tally
-    fit = fit_model(
-        gathered,
-        engine=engine,
-        draws=draws,
-        chains=chains,
-        cores=cores,
-        seed=seed,
-        check_engine=check_engine,
-        progress=progress,
-    )
+    seed = settings.seed
+    fit = fit_model(gathered, settings, progress=progress)
     tell("composing estimates")
     k = plan.rules.P2.k
     composition = compose(
@@ -248,9 +217,9 @@ def analyze_gathered(
             "command": "verdiv " + " ".join(sys.argv[1:]) if sys.argv and "verdiv" in sys.argv[0] else None,
         },
         "settings": {
-            "engine": engine,
-            "draws": draws,
-            "chains": chains,
+            "engine": settings.engine,
+            "draws": settings.draws,
+            "chains": settings.chains,
             "seed": seed,
             "bootstrap_draws": BOOTSTRAP_DRAWS,
             "counts_sha256": counts_digest(fit),
@@ -272,12 +241,7 @@ def analyze(
     *,
     preregistration: Preregistration | None = None,
     lock: Path | None = None,
-    engine: str = "grid",
-    check_engine: bool = False,
-    draws: int = 1000,
-    chains: int = 4,
-    cores: int = 2,
-    seed: int = 1,
+    settings: Settings = DEFAULTS,
     progress: Progress | None = None,
 ) -> AnalysisResult:
     """Read run logs, or tallies of them, and analyse them together.
@@ -286,7 +250,7 @@ def analyze(
     ----------
     log_paths
         Paths of run logs, ``-`` for standard input; or of tallies, which give the same numbers.
-    preregistration, lock, engine, check_engine, draws, chains, cores, seed, progress
+    preregistration, lock, settings, progress
         As for :func:`analyze_log`.
 
     Returns
@@ -314,21 +278,7 @@ def analyze(
             read_run_logs(list(log_paths)),
             preregistration=preregistration,
             lock=lock,
-            engine=engine,
-            check_engine=check_engine,
-            draws=draws,
-            chains=chains,
-            cores=cores,
-            seed=seed,
+            settings=settings,
             progress=progress,
         )
-    return analyze_gathered(
-        gathered,
-        engine=engine,
-        check_engine=check_engine,
-        draws=draws,
-        chains=chains,
-        cores=cores,
-        seed=seed,
-        progress=progress,
-    )
+    return analyze_gathered(gathered, settings=settings, progress=progress)

@@ -45,7 +45,8 @@ def analyze(
     force: options.Force = False,
 ) -> int:
     """Estimate, decide the registered rules, and write results.json, fit.nc, report.html and report.md."""
-    from verdiv.cli.run_analysis import Job, run_job
+    from verdiv.cli.run_analysis import Job, available_cores, run_job
+    from verdiv.estimators.settings import Settings
 
     return run_job(
         Job(
@@ -54,12 +55,7 @@ def analyze(
             lock=lock,
             out=Path(out),
             force=force,
-            engine=engine,
-            check_engine=check_engine,
-            draws=draws,
-            chains=chains,
-            cores=cores,
-            seed=seed,
+            settings=Settings(engine.value, check_engine, draws, chains, available_cores(cores), seed),
             fail_on=fail_on,
             exit_on=exit_on,
         )

@@ -20,7 +20,7 @@ def analysed(run: CleanRun) -> dict[str, Any]:
     """Analyse a clean run, so that its results can be broken too."""
     from verdiv.analysis import analyze
 
-    result = analyze([str(run.log_path)], preregistration=run.plan, engine="grid", seed=1)
+    result = analyze([str(run.log_path)], preregistration=run.plan)
     return result.document
 
 

@@ -60,7 +60,7 @@ def _verdicts(report: AuditReport, log: Any) -> dict[str, str]:
     from verdiv.preregistration import RULE_IDS
 
     try:
-        document = analyze_log(log, preregistration=report.evidence.plan, engine="grid").document
+        document = analyze_log(log, preregistration=report.evidence.plan).document
     except VerdivError as error:
         return dict.fromkeys(RULE_IDS, f"not analysed: {error.message}")
     return {rule: str(record["verdict"]) for rule, record in document["rules"].items()}

@@ -39,7 +39,8 @@ def demo(
 ) -> int:
     """Analyse the bundled run with the registration it followed, and write its report."""
     from verdiv import fixtures
-    from verdiv.cli.run_analysis import Job, run_job
+    from verdiv.cli.run_analysis import Job, available_cores, run_job
+    from verdiv.estimators.settings import Settings
 
     with fixtures.as_path("runs", DEMO_RUN) as log:
         code = run_job(
@@ -49,12 +50,7 @@ def demo(
                 lock=None,
                 out=out,
                 force=force,
-                engine=engine,
-                check_engine=check_engine,
-                draws=draws,
-                chains=chains,
-                cores=cores,
-                seed=seed,
+                settings=Settings(engine.value, check_engine, draws, chains, available_cores(cores), seed),
                 fail_on=fail_on,
                 exit_on=exit_on,
             )

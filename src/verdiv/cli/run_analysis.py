@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from verdiv.cli.failures import FINDINGS, keep
-from verdiv.cli.options import EngineName, ExitOnName, Severity, reaches
+from verdiv.cli.options import ExitOnName, Severity, reaches
 from verdiv.cli.output import check_folder
 from verdiv.cli.progress import ProgressBar
+from verdiv.estimators.settings import Settings
 
 __all__ = ["VOID", "Job", "available_cores", "exit_code", "run_job"]
 
@@ -33,15 +34,7 @@ class Job:
     """Lock of the registration; None looks beside it."""
     out: Path
     force: bool
-    engine: EngineName
-    check_engine: bool
-    """Whether both engines run."""
-    draws: int
-    """Posterior draws a chain."""
-    chains: int
-    cores: int | None
-    """Cores, None for all of them."""
-    seed: int
+    settings: Settings
     fail_on: Severity
     exit_on: ExitOnName | None
 
@@ -87,12 +80,7 @@ def run_job(job: Job) -> int:
             list(job.logs),
             preregistration=plan,
             lock=job.lock,
-            engine=job.engine.value,
-            check_engine=job.check_engine,
-            draws=job.draws,
-            chains=job.chains,
-            cores=available_cores(job.cores),
-            seed=job.seed,
+            settings=job.settings,
             progress=progress,
         )
         progress("writing")
