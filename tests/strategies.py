@@ -25,7 +25,7 @@ from verdiv.runlog.records import (
     Static,
 )
 
-__all__ = ["bare", "digests", "draw_lists", "headers", "stamps", "texts"]
+__all__ = ["bare", "contradictions", "digests", "draw_lists", "headers", "stamps", "texts"]
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12)
 """Any text that UTF-8 can hold, quotes, line ends and control characters included."""
@@ -152,3 +152,25 @@ def draw_lists(draw: st.DrawFn, *, min_size: int = 0, max_size: int = 4) -> list
 def bare(records: list[Draw]) -> list[Draw]:
     """Take the links off draws, to compare draws of different logs."""
     return [msgspec.structs.replace(record, prev=None) for record in records]
+
+
+contradictions = st.fixed_dictionaries(
+    {},
+    optional={
+        "error": st.just(DrawError(kind="timeout")),
+        "correct": st.sampled_from([None, True, False]),
+        "attempt": st.integers(min_value=1, max_value=3),
+        "prompt_kind": st.sampled_from(PromptKind),
+        "answered_class": st.sampled_from([None, *AnsweredClass]),
+        "static": st.sampled_from(
+            [None, Static(flagged=False), Static(flagged=False, error_class=ErrorClass.SEMANTIC)]
+        ),
+        "parent": st.sampled_from([None, "a", "b"]),
+        "copy_of": st.sampled_from([None, "a", "b"]),
+        "prompt_sha256": st.sampled_from([None, "a" * 64, "A" * 64, "g" * 64, "é" * 64, "a" * 63 + "\n"]),
+        "output_sha256": st.sampled_from([None, "0" * 64, "0" * 63 + " "]),
+        "started_at": st.sampled_from([None, "2026-01-31T09:30:00Z", "2026-02-30T09:30:00Z", "x" * 20]),
+        "ended_at": st.sampled_from([None, "2026-01-31t09:30:00+01:00", "2026-01-31T09:30:00", "NaT"]),
+    },
+)
+"""Changes to a plain draw, some of which contradict the rest of it."""

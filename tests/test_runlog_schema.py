@@ -14,21 +14,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from strategies import draw_lists, headers
+from strategies import contradictions, draw_lists, headers
 from verdiv.runlog.arrow import misfits, row_faults
 from verdiv.runlog.checks import draw_faults, suspects
 from verdiv.runlog.columns import draw_chunk
 from verdiv.runlog.faults import line_faults
 from verdiv.runlog.parquet import ARROW_SCHEMA
 from verdiv.runlog.records import (
-    AnsweredClass,
     Draw,
-    DrawError,
-    ErrorClass,
     Footer,
     Header,
-    PromptKind,
-    Static,
 )
 from verdiv.runlog.schema import runlog_schema, shipped_schema
 
@@ -84,27 +79,6 @@ def test_schema_walk_and_decoder_agree_on_every_line(data: st.DataObject) -> Non
     by_column |= {"preregistration_sha256", "suite_sha256"}
     left = [fault for fault in walked if fault.field not in by_column]
     assert decoded is (not left) or (not decoded and walked), walked
-
-
-contradictions = st.fixed_dictionaries(
-    {},
-    optional={
-        "error": st.just(DrawError(kind="timeout")),
-        "correct": st.sampled_from([None, True, False]),
-        "attempt": st.integers(min_value=1, max_value=3),
-        "prompt_kind": st.sampled_from(PromptKind),
-        "answered_class": st.sampled_from([None, *AnsweredClass]),
-        "static": st.sampled_from(
-            [None, Static(flagged=False), Static(flagged=False, error_class=ErrorClass.SEMANTIC)]
-        ),
-        "parent": st.sampled_from([None, "a", "b"]),
-        "copy_of": st.sampled_from([None, "a", "b"]),
-        "prompt_sha256": st.sampled_from([None, "a" * 64, "A" * 64, "g" * 64, "é" * 64, "a" * 63 + "\n"]),
-        "output_sha256": st.sampled_from([None, "0" * 64, "0" * 63 + " "]),
-        "started_at": st.sampled_from([None, "2026-01-31T09:30:00Z", "2026-02-30T09:30:00Z", "x" * 20]),
-        "ended_at": st.sampled_from([None, "2026-01-31t09:30:00+01:00", "2026-01-31T09:30:00", "NaT"]),
-    },
-)
 
 
 @given(st.lists(st.tuples(st.sampled_from("ab"), contradictions), min_size=1, max_size=5))

@@ -7,7 +7,7 @@ import pytest
 
 from verdiv.estimators import weights
 from verdiv.estimators.bootstrap import Bootstrap
-from verdiv.estimators.weights import TaskWeights, rare_tasks, walsh_hadamard
+from verdiv.estimators.weights import TaskWeights, Transform, rare_tasks
 
 TASKS, DRAWS = 6000, 2000
 
@@ -34,9 +34,10 @@ def bootstrap(many: int, monkeypatch: pytest.MonkeyPatch) -> Bootstrap:
 
 def test_the_transform_is_orthogonal() -> None:
     """Every row of the matrix has entries of size 1 and is orthogonal to the others."""
-    h = walsh_hadamard(np.eye(16))
-    np.testing.assert_array_equal(np.abs(h), 1.0)
-    np.testing.assert_array_equal(h @ h.T, 16 * np.eye(16))
+    for size in (2, 16, 32):
+        h = Transform(size)(np.eye(size))
+        np.testing.assert_array_equal(np.abs(h), 1.0)
+        np.testing.assert_array_equal(h @ h.T, size * np.eye(size))
 
 
 def test_fast_sums_have_the_mean_and_covariance_of_exact_weights(monkeypatch: pytest.MonkeyPatch) -> None:

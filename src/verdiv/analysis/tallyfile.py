@@ -31,8 +31,14 @@ from verdiv.runlog.table import Finding, InputFile
 
 __all__ = ["TALLY_SCHEMA", "is_tally", "read_tally", "write_tally"]
 
-TALLY_SCHEMA = 1
-"""Integer version of the tally format; a newer one is refused."""
+TALLY_SCHEMA = 2
+"""Integer version of the tally format; a newer one is refused. Version 1 stored all counts as floats."""
+
+READABLE = (1, TALLY_SCHEMA)
+"""Versions that are read."""
+
+NARROW = (np.uint8, np.uint16, np.int32)
+"""Types that whole numbers are stored as, the first that holds a column."""
 
 VERSION, CONTENT = b"verdiv.tally.version", b"verdiv.tally"
 """Names in the file's metadata."""
@@ -124,6 +130,16 @@ def _columns(
             yield _name(condition, "load", kind, part), getattr(moments, part)
 
 
+def _narrowed(values: FloatArray) -> Any:
+    """Return a column in the narrowest type that holds it exactly."""
+    for kind in NARROW:
+        limits = np.iinfo(kind)
+        if values.min() >= limits.min and values.max() <= limits.max:
+            narrow = values.astype(kind)
+            return pa.array(narrow if (narrow == values).all() else values)
+    return pa.array(values)
+
+
 def write_tally(path: str | Path, counts: Counts, *, overwrite: bool = False) -> None:
     """Write a tally, whole or not at all; equal counts give equal bytes.
 
@@ -177,13 +193,14 @@ def write_tally(path: str | Path, counts: Counts, *, overwrite: bool = False) ->
     tasks = counts.tasks
     families = [tasks.families[f] for f in tasks.family.tolist()]
     arrays = [pa.array(tasks.tasks, pa.string()), pa.array(families, pa.string())]
-    arrays += [pa.array(values) for values in stored.values()]
+    columns = {name: _narrowed(values) for name, values in stored.items()}
+    arrays += columns.values()
     metadata = {VERSION: str(TALLY_SCHEMA).encode(), CONTENT: msgspec.json.encode(content)}
     schema = pa.schema(
         [
             pa.field("task_id", pa.string()),
             pa.field("family", pa.string()),
-            *(pa.field(name, pa.float64()) for name in stored),
+            *(pa.field(name, column.type) for name, column in columns.items()),
         ],
         metadata=metadata,
     )
@@ -227,8 +244,10 @@ class _Reader:
         if name not in self._read:
             if name not in self.table.schema.names:
                 raise _refused(self.where, f"a column {name}", "none")
-            values = self.table[name].to_numpy()
-            if values.dtype != np.float64 or not np.isfinite(values).all():
+            column = self.table[name]
+            plain = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
+            values = column.to_numpy().astype(np.float64, copy=False) if plain else np.array([np.nan])
+            if column.null_count or not np.isfinite(values).all():
                 raise _refused(self.where, f"finite numbers in {name}", "others")
             self._read[name] = values
         return self._read[name]
@@ -293,9 +312,11 @@ def read_tally(path: str | Path) -> Counts:
         raise _refused(where, "a whole Parquet file", str(error)) from error
     metadata = table.schema.metadata or {}
     version = metadata.get(VERSION, b"")
-    if version != str(TALLY_SCHEMA).encode():
+    if version not in {str(one).encode() for one in READABLE}:
         got = version[:20].decode("ascii", "replace") or "none"
-        raise _refused(where, f"tally version {TALLY_SCHEMA}", got, "update verdiv, or tally the logs again")
+        raise _refused(
+            where, f"tally version {TALLY_SCHEMA} or older", got, "update verdiv, or tally the logs again"
+        )
     raw = metadata.get(CONTENT, b"")
     if len(raw) > MAX_META:
         raise _refused(where, f"at most {MAX_META} bytes of metadata", str(len(raw)))

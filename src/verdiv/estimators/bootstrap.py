@@ -135,8 +135,10 @@ class Bootstrap:
         arrays = list(distinct.values())
         found = []
         for start in range(0, len(arrays), AT_ONCE):
-            matrix = np.stack(arrays[start : start + AT_ONCE], axis=1)[self._order]
-            sums = self._task_weights.sums(matrix)
+            rows = np.empty((len(arrays[start : start + AT_ONCE]), self.tasks))
+            for row, values in zip(rows, arrays[start : start + AT_ONCE], strict=True):
+                np.take(values, self._order, out=row)
+            sums = self._task_weights.sums(rows.T)
             found += [np.ascontiguousarray(sums[:, :, j]) for j in range(sums.shape[2])]
         for name, key in places.items():
             self._sums[name] = found[known[key]]

@@ -5,13 +5,14 @@ another. Drawn one by one, the weights of T tasks cost T random numbers a poster
 are drawn only where a sum rests on few of them (fewer than :data:`FEW`); the others enter as
 
 .. math::
-    \sum_i x_i + (H D x)_r
+    \sum_i x_i + \sum_b (H D_b x_b)_{r_b}
 
-with H the Walsh–Hadamard matrix, D random signs and r a random row for each posterior draw. Rows of H D have entries
-±1, so mean and covariance are exactly those of the weights; the sum over at least :data:`FEW` tasks is close to normal,
-where the exact one has a skewness of :math:`2/\sqrt{FEW}` at most, which moves an interval's end by .03 standard
-deviations. The map is linear and the same for every column, so contrasts keep their joint distribution, and it costs
-T log T for all draws together.
+with blocks b of at least as many tasks as there are posterior draws, H the Walsh–Hadamard matrix of a block, D_b
+random signs and r_b a random row of each block for each posterior draw, no row drawn twice. Rows of H D have entries ±1
+and are orthogonal, so mean and covariance are exactly those of the weights; the sum over at least :data:`FEW` tasks is
+close to normal, where the exact one has a skewness of :math:`2/\sqrt{FEW}` at most, which moves an interval's end by
+.03 standard deviations. The map is linear and the same for every column, so contrasts keep their joint distribution.
+Its price grows with T alone, and H, a Kronecker product of two small matrices, is applied as two matrix products.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import numpy as np
 
 from verdiv.estimators.observations import BoolArray, FloatArray, IntArray
 
-__all__ = ["FEW", "MANY", "TaskWeights", "rare_tasks"]
+__all__ = ["FEW", "MANY", "TaskWeights", "Transform", "rare_tasks"]
 
 MANY = 10_000
 """Tasks above which weights are drawn one by one only where few tasks make a sum."""
@@ -35,9 +36,6 @@ BLOCK = 4_000_000
 
 KEPT = 16_000_000
 """Weights that are kept from one call to the next at most."""
-
-COLUMNS = 16
-"""Columns that are transformed at once."""
 
 TASK_STREAM, SIGN_STREAM = 0xB007, 0x516E
 """Separate random streams of task weights and of the transform."""
@@ -61,24 +59,39 @@ def rare_tasks(columns: Iterable[FloatArray], tasks: int) -> BoolArray:
     return rare
 
 
-def walsh_hadamard(values: FloatArray) -> FloatArray:
-    """Multiply columns by the Walsh–Hadamard matrix of their length, a power of 2.
+def hadamard(size: int) -> FloatArray:
+    """Return the Walsh–Hadamard matrix of a size that is a power of 2.
 
     Examples
     --------
-    >>> walsh_hadamard(np.array([[1.0], [2.0], [0.0], [0.0]])).ravel().tolist()
+    >>> hadamard(2).tolist()
+    [[1.0, 1.0], [1.0, -1.0]]
+    """
+    made = np.ones((1, 1))
+    while len(made) < size:
+        made = np.kron(np.array([[1.0, 1.0], [1.0, -1.0]]), made)
+    return made
+
+
+class Transform:
+    """Multiplies by the Walsh–Hadamard matrix of a size, a power of 2.
+
+    Examples
+    --------
+    >>> Transform(4)(np.array([[1.0, 2.0, 0.0, 0.0]])).ravel().tolist()
     [3.0, -1.0, 3.0, -1.0]
     """
-    out = values.copy()
-    size, columns = out.shape
-    half = 1
-    while half < size:
-        pairs = out.reshape(-1, 2, half, columns)
-        upper = pairs[:, 0] + pairs[:, 1]
-        pairs[:, 1] = pairs[:, 0] - pairs[:, 1]
-        pairs[:, 0] = upper
-        half *= 2
-    return out
+
+    def __init__(self, size: int) -> None:
+        bits = size.bit_length() - 1
+        self.size = size
+        self._outer, self._inner = hadamard(1 << bits // 2), hadamard(1 << (bits - bits // 2))
+
+    def __call__(self, rows: FloatArray) -> FloatArray:
+        """Transform each row, shape ``(rows, size)``."""
+        split = rows.reshape(-1, len(self._outer), len(self._inner))
+        done: FloatArray = np.matmul(self._outer, split @ self._inner).reshape(-1, self.size)
+        return done
 
 
 class TaskWeights:
@@ -157,15 +170,15 @@ class TaskWeights:
 
     def _add_fast(self, matrix: FloatArray, out: FloatArray) -> None:
         rng = np.random.default_rng(np.random.SeedSequence([self._seed, SIGN_STREAM]))
+        transform = Transform(1 << int(self.draws - 1).bit_length())
+        columns = matrix.T
         for f, (start, end) in enumerate(self._families()):
-            rows = start + np.flatnonzero(self._fast[start:end])
-            if len(rows) == 0:
-                continue
-            size = 1 << int(len(rows) - 1).bit_length()
-            sign = np.where(rng.random(len(rows)) < 0.5, -1.0, 1.0)
-            drawn = rng.choice(size, self.draws, replace=False)
-            for first in range(0, matrix.shape[1], COLUMNS):
-                part = matrix[rows, first : first + COLUMNS]
-                padded = np.zeros((size, part.shape[1]))
-                padded[: len(rows)] = part * sign[:, None]
-                out[:, f, first : first + COLUMNS] += part.sum(axis=0) + walsh_hadamard(padded)[drawn]
+            fast = start + np.flatnonzero(self._fast[start:end])
+            for first in range(0, len(fast), transform.size):
+                rows = fast[first : first + transform.size]
+                sign = np.where(rng.random(len(rows)) < 0.5, -1.0, 1.0)
+                drawn = rng.choice(transform.size, self.draws, replace=False)
+                part = columns[:, rows]
+                padded = np.zeros((len(columns), transform.size))
+                np.multiply(part, sign, out=padded[:, : len(rows)])
+                out[:, f] += (part.sum(axis=1)[:, None] + transform(padded)[:, drawn]).T
