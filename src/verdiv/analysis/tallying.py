@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
-from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -29,6 +27,7 @@ from verdiv.analysis.dealing import (
 )
 from verdiv.analysis.flatcolumns import flat_draws
 from verdiv.analysis.gather import common_gate, default_plan, exclusion_rules, gate_and_coverage
+from verdiv.analysis.helpers import Helpers
 from verdiv.analysis.oddities import Odd, log_findings, oddities
 from verdiv.errors import Fault, InputRefused
 from verdiv.estimators.observations import IntArray
@@ -53,7 +52,6 @@ SHARED_ROWS = 500_000
 """Draws from which several processes read one Parquet log."""
 
 Progress = Callable[..., None]
-Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -169,7 +167,7 @@ def tally_logs(
     say = progress or (lambda *_: None)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="verdiv-tally-")))
-        helpers = _Helpers(workers, stack)
+        helpers = stack.enter_context(Helpers(workers))
         bench = Bench(folder, bucket_count(paths))
         logs, hands = [], []
         seen = Seen()
@@ -262,29 +260,12 @@ def _with_tasks(file: InputFile, tasks: int) -> InputFile:
     return InputFile(file.path, file.sha256, file.draws, tasks, file.status, file.gate)
 
 
-class _Helpers:
-    """Processes that deal and count; none where the work is small."""
-
-    def __init__(self, workers: int, stack: ExitStack) -> None:
-        self.workers = workers
-        self._stack = stack
-        self._pool: ProcessPoolExecutor | None = None
-
-    def map(self, work: Callable[..., Result], *arguments: Sequence[Any]) -> Iterator[Result]:
-        """Do some work for each argument, in order."""
-        if self.workers < 2 or len(arguments[0]) < 2:
-            return map(work, *arguments)
-        if self._pool is None:
-            self._pool = self._stack.enter_context(ProcessPoolExecutor(self.workers, get_context("spawn")))
-        return self._pool.map(work, *arguments)
-
-
 Said = tuple[Header, InputFile, tuple[Finding, ...]]
 """A log's header, what it is, and what was noticed of it as a whole."""
 
 
 def _deal_log(
-    path: str, index: int, bench: Bench, helpers: _Helpers, say: Progress
+    path: str, index: int, bench: Bench, helpers: Helpers, say: Progress
 ) -> tuple[Said, list[Hand]]:
     """Deal one log's draws: by itself, or row groups of a long Parquet log by several processes."""
     say(f"reading {Path(path).name}")
