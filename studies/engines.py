@@ -25,11 +25,12 @@ import numpy.typing as npt
 
 from verdiv.analysis.fit import Fit, fit_model
 from verdiv.analysis.gather import Gathered, gather
-from verdiv.analysis.run import analyze_gathered
+from verdiv.analysis.run import BOOTSTRAP_DRAWS, analyze_gathered
 from verdiv.estimators import stack
 from verdiv.estimators.compose import compose
-from verdiv.estimators.nuts_sampling import NutsFit, fit_nuts
+from verdiv.estimators.nuts_sampling import fit_nuts
 from verdiv.estimators.posterior import IccPosterior, StagePosterior
+from verdiv.estimators.settings import ENGINES, Settings
 from verdiv.protocol.simulator.design import Design
 from verdiv.protocol.simulator.scenarios import named_world
 from verdiv.protocol.simulator.table import simulate
@@ -57,11 +58,11 @@ CHAINS = 4
 CONSTANT = 1e-9
 """Standard deviation up to which a quantity does not vary and is not compared."""
 
-RESOLUTION = 4.0
-"""Monte-Carlo errors that must fit into each limit; a run is sampled again with more draws until they do."""
+RESOLUTION = 3.5
+"""Monte-Carlo errors that should fit into each limit: a first sampling tells how many draws that takes."""
 
-MORE, TIMES = 4, 2
-"""Factor on the draws of each further attempt, and how many of them there may be."""
+MORE = 10
+"""Largest factor on the draws of the first sampling."""
 
 AT_ONCE = 20
 """Quantities whose effective sample sizes are computed at once."""
@@ -99,7 +100,7 @@ def columns(
     """Everything that a report prints of the model, by name.
 
     Rates of each stage and family with their suite mean and spread, the draw-weighted rate of each stage, correlations
-    within tasks, and all that is composed of these: pooled estimates, qualities and bills of the frontier.
+    within tasks, and the estimates pooled from these. The model's frontier is a function of the same rates.
     """
     exact, found = posterior.engine == "grid", dict[str, Column]()
     weights = fit.summary.N / fit.summary.N.sum(axis=1, keepdims=True)
@@ -123,13 +124,10 @@ def columns(
         gathered.weights,
         icc,
         rho=plan.rate_card.rho,
-        b_max=plan.max_budget,
-        majority_k=plan.rules.P2.k,
+        b_max=1,
+        majority_k=1,
     )
     found |= {f"estimate {name}": Column(draws) for name, draws in composed.estimates.items()}
-    for (arm, budget), point in composed.frontier.items():
-        found[f"quality {arm}@{budget}"] = Column(point.quality)
-        found[f"bill {arm}@{budget}"] = Column(point.bill)
     return found
 
 
@@ -143,9 +141,8 @@ def numbers(found: Mapping[str, Column], chains: int) -> dict[str, tuple[Floats,
     for start in range(0, len(names), AT_ONCE):
         some = names[start : start + AT_ONCE]
         x = np.stack([found[name].draws for name in some], axis=-1)
-        spread = x.std(axis=0)
-        some = [name for name, sd in zip(some, spread, strict=True) if np.isfinite(sd) and sd > CONSTANT]
-        x = x[:, np.isfinite(spread) & (spread > CONSTANT)]
+        varies = x.std(axis=0) > CONSTANT
+        some, x = [name for name, it in zip(some, varies, strict=True) if it], x[:, varies]
         if not some:
             continue
         ends = np.quantile(x, ENDS, axis=0)
@@ -195,8 +192,7 @@ def gaps(
     noise = np.sqrt((error**2).sum(axis=0)) / sd
     z = np.abs(gap) / noise
     found: dict[str, Any] = {}
-    for i, kind in enumerate(LIMITS):
-        at = int(np.abs(gap[:, i]).argmax())
+    for i, (kind, at) in enumerate(zip(LIMITS, np.abs(gap).argmax(axis=0), strict=True)):
         found[kind] = {
             "gap": float(gap[at, i]),
             "error": float(noise[at, i]),
@@ -213,11 +209,19 @@ def gaps(
     return found
 
 
+def wanted(grid: Mapping[str, tuple[Floats, Floats]], nuts: Mapping[str, tuple[Floats, Floats]]) -> float:
+    """By what factor the sampler's draws should grow, so that RESOLUTION errors fit into every limit."""
+    sd = np.stack([grid[name][0][1] for name in grid])[:, None]
+    own, other = (np.stack([side[name][1] for name in grid]) / sd for side in (nuts, grid))
+    room = (np.array(list(LIMITS.values())) / RESOLUTION) ** 2 - other**2
+    return float(np.max(own**2 / np.maximum(room, 1e-12)))
+
+
 def rules(gathered: Gathered) -> dict[str, Any]:
     """Judge a run with either engine at the program's own settings; say what the one rule that may differ rests on."""
     found: dict[str, Any] = {}
-    for engine in ("grid", "nuts"):
-        document = analyze_gathered(gathered, engine=engine, cores=1).document
+    for engine in ENGINES:
+        document = analyze_gathered(gathered, settings=Settings(engine, cores=1)).document
         found[engine] = {
             "verdicts": {name: rule["verdict"] for name, rule in document["rules"].items()},
             "P5": document["rules"]["P5"]["probability_claim"],
@@ -226,48 +230,48 @@ def rules(gathered: Gathered) -> dict[str, Any]:
                 i["block"]: [i["estimable"], i["sd"] / i["prior_sd"]] for i in document["diagnostics"]["icc"]
             },
         }
-        gamma, threshold = (document["rules"]["P5"][key] for key in ("gamma", "threshold"))
-    return {**found, "gamma": gamma, "threshold": threshold}
+    return {**found, "gamma": document["rules"]["P5"]["gamma"]}
 
 
 def compared(name: str, gathered: Gathered, draws: int, grid_draws: int) -> dict[str, Any]:
     """Fit one run with both engines and judge with both."""
     started = time.perf_counter()
-    fit = fit_model(gathered, engine="grid", draws=grid_draws // 4, chains=4, cores=1, seed=1, archive=False)
+    fit = fit_model(gathered, Settings(draws=grid_draws // 4, cores=1, archive=False))
     used = [block for block in fit.blocks.values() if block.tasks]
     own = {block: found for block, found in fit.icc.items() if "/" in block}
     grid_side = numbers(columns(fit.grid, fit.icc, fit, gathered), 1)
-    for attempt in range(TIMES + 1):
-        much = draws * MORE**attempt
+    many = 1.0
+    for attempt in range(2):
         nuts = fit_nuts(
-            fit.summary, used, fit.priors, draws=much, chains=CHAINS, cores=1, seed=2 + attempt, loo=False
+            fit.summary,
+            used,
+            fit.priors,
+            draws=int(draws * many),
+            chains=CHAINS,
+            cores=1,
+            seed=2 + attempt,
+            loo=False,
         )
-        found = gaps(grid_side, numbers(columns(nuts.posterior, nuts.icc | own, fit, gathered), CHAINS))
-        if all(RESOLUTION * found[kind]["largest_error"] <= limit for kind, limit in LIMITS.items()):
+        nuts_side = numbers(columns(nuts.posterior, nuts.icc | own, fit, gathered), CHAINS)
+        many = min(wanted(grid_side, nuts_side), MORE)
+        if many <= 1.0:
             break
+    found = gaps(grid_side, nuts_side)
     reached = fit.summary.N > 0
     edge = reached & ((fit.summary.K == 0) | (fit.summary.K == fit.summary.N))
     return {
         "run": name,
-        "draws": gathered.inputs[0].draws if gathered.inputs else None,
         "cells": int(reached.sum()),
         "at_boundary": int(edge.sum()),
         "grid_error": float(fit.grid.error.max()),
-        **_sampled(nuts),
+        "nuts_draws": nuts.posterior.draws,
+        "r_hat": nuts.diagnostics.r_hat_max,
+        "ess_bulk": nuts.diagnostics.ess_bulk_min,
+        "ess_tail": nuts.diagnostics.ess_tail_min,
+        "divergences": nuts.diagnostics.divergences,
         **found,
         "rules": rules(gathered),
         "seconds": round(time.perf_counter() - started, 1),
-    }
-
-
-def _sampled(nuts: NutsFit) -> dict[str, Any]:
-    judged = nuts.diagnostics
-    return {
-        "nuts_draws": nuts.posterior.draws,
-        "r_hat": judged.r_hat_max,
-        "ess_bulk": judged.ess_bulk_min,
-        "ess_tail": judged.ess_tail_min,
-        "divergences": judged.divergences,
     }
 
 
@@ -291,6 +295,75 @@ def _read(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
+def gap_table(rows: list[dict[str, Any]]) -> list[str]:
+    """One line a run: the largest difference of each kind with its own Monte-Carlo error, and where it was."""
+    lines = [
+        "| run | rates (at 0 or 1) | NUTS draws | means, sd | sds, % | ends, sd | errors away | verdicts equal |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for row in rows:
+        mean, sd = row["mean"], row["sd"]
+        end = max(row["low"], row["high"], key=lambda found: abs(found["gap"]))
+        judged = row["rules"]["grid"]["verdicts"] == row["rules"]["nuts"]["verdicts"]
+        lines.append(
+            f"| {row['run']} | {row['cells']} ({row['at_boundary']}) | {row['nuts_draws']:,} "
+            f"| {abs(mean['gap']):.4f} ± {mean['error']:.4f} "
+            f"| {100 * abs(sd['gap']):.2f} ± {100 * sd['error']:.2f} | {abs(end['gap']):.3f} ± {end['error']:.3f} "
+            f"| {row['z']['largest']:.1f} of {row['z']['comparisons']} | {'yes' if judged else 'NO'} |"
+        )
+    return lines
+
+
+def summary_lines(rows: list[dict[str, Any]]) -> list[str]:
+    """All runs together: largest differences against the limits, and whether the errors are as large as they say."""
+    total = sum(row["z"]["comparisons"] for row in rows)
+    beyond = sum(row["z"]["beyond_1.96"] for row in rows)
+    lines = [
+        "| | limit | largest difference | its error | run | quantity | largest error |",
+        "|---|" + "---|" * 6,
+    ]
+    for kind, limit in LIMITS.items():
+        worst = max(rows, key=lambda row: abs(row[kind]["gap"]))
+        found = worst[kind]
+        error = max(row[kind]["largest_error"] for row in rows)
+        lines.append(
+            f"| {kind} | {limit:g} | {abs(found['gap']):.4f} | {found['error']:.4f} | {worst['run']} "
+            f"| {found['at']} | {error:.4f} |"
+        )
+    far = max(rows, key=lambda row: row["z"]["largest"])
+    return [
+        *lines,
+        "",
+        f"{total:,} comparisons in {len(rows)} runs; {beyond:,} ({100 * beyond / total:.1f} %) lie beyond 1.96 errors, "
+        f"where 5 % would. The farthest is {far['z']['largest']:.1f} errors away ({far['run']}: {far['z']['at']}). "
+        f"Divergent transitions: {sum(row['divergences'] for row in rows)}. "
+        f"Largest R-hat: {max(row['r_hat'] for row in rows):.4f}; smallest effective sample sizes: bulk "
+        f"{min(row['ess_bulk'] for row in rows):,.0f}, tail {min(row['ess_tail'] for row in rows):,.0f}. "
+        f"Largest error that the grid states of itself: {max(row['grid_error'] for row in rows):.4f} sd.",
+    ]
+
+
+def verdict_table(rows: list[dict[str, Any]]) -> list[str]:
+    """What P5, the one rule that looks at the model, rests on under either engine, where it could be tested."""
+    lines = [
+        "| run | P5 | P(claim), grid | P(claim), NUTS | error | to γ, errors | icc s2: sd / prior sd, grid | NUTS |",
+        "|---|" + "---|" * 7,
+    ]
+    for row in rows:
+        grid, nuts = row["rules"]["grid"], row["rules"]["nuts"]
+        a, b = grid["P5"], nuts["P5"]
+        if a is None or b is None:
+            continue
+        error = max((p * (1.0 - p) / BOOTSTRAP_DRAWS) ** 0.5 for p in (a, b))
+        away = "–" if error == 0.0 else f"{abs(a - row['rules']['gamma']) / error:.0f}"
+        width = [f"{side['icc']['s2'][1]:.3f}" if "s2" in side["icc"] else "–" for side in (grid, nuts)]
+        said = " / ".join(dict.fromkeys((grid["verdicts"]["P5"], nuts["verdicts"]["P5"])))
+        lines.append(
+            f"| {row['run']} | {said} | {a:.4f} | {b:.4f} | {error:.4f} | {away} | {width[0]} | {width[1]} |"
+        )
+    return lines
+
+
 def main() -> None:
     """Compare, or print the tables."""
     parser = argparse.ArgumentParser(
@@ -300,10 +373,21 @@ def main() -> None:
     one = commands.add_parser("compare")
     one.add_argument("logs", nargs="*", help="run logs, each by itself")
     one.add_argument("--simulated", type=int, default=0, help="simulated runs")
-    one.add_argument("--draws", type=int, default=25_000, help="draws of each of four chains")
+    one.add_argument("--draws", type=int, default=10_000, help="draws of each of four chains, at first")
     one.add_argument("--grid-draws", type=int, default=400_000, help="independent draws of the grid")
     one.add_argument("--out", type=Path, required=True, help="file of results, one line a run")
+    two = commands.add_parser("table")
+    two.add_argument("file", type=Path)
     asked = parser.parse_args()
+    if asked.command == "table":
+        rows = _read(asked.file)
+        parts = (
+            ("Together", summary_lines(rows)),
+            ("Run by run", gap_table(rows)),
+            ("Rule P5", verdict_table(rows)),
+        )
+        print("\n\n".join("\n".join([f"## {title}", "", *lines]) for title, lines in parts))
+        return
     compare(asked.logs, asked.simulated, asked.draws, asked.grid_draws, asked.out)
 
 
