@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -106,6 +108,23 @@ def test_parts_are_combined_falsified_first_then_untestable() -> None:
     assert result.verdict is Verdict.UNTESTABLE
     assert result.missing == ("arm A9",)
     assert judge(good, good).verdict is Verdict.SUPPORTED
+
+
+def test_a_reason_is_given_once_behind_its_parts() -> None:
+    """What several parts lack is said once: without names where all lack it, behind their names otherwise."""
+    lacking = [replace(two_sided(0, 1), id=name, components=(), missing=("arm A9",)) for name in "abc"]
+    assert judge(*lacking).reason == "missing: arm A9"
+    other = replace(lacking[0], id="d", missing=("arm A8",))
+    assert judge(*lacking[:2], other).reason == "(a, b) missing: arm A9; (d) missing: arm A8"
+
+
+def test_the_estimate_of_a_wild_ratio_lies_in_its_interval() -> None:
+    """A mean outside the interval gives way to the median, and no number of tasks would decide."""
+    ratio = Part("a", "c", (Component("x", "x", 1.0 / np.abs(Z) ** 9, claim_low=0.5, tasks=40),))
+    component = judge(ratio).parts[0].components[0]
+    assert np.mean(1.0 / np.abs(Z) ** 9) > component.high
+    assert component.low < component.estimate < component.high
+    assert component.tasks_to_decide is None
 
 
 def test_support_is_joint_in_the_same_draws() -> None:

@@ -64,7 +64,7 @@ def test_load_that_varies_in_few_tasks_has_no_clustered_error() -> None:
     load = np.where(d.task < 2, d.in_flight, 4.0)
     found = fit_load(replace(d, in_flight=load))
     assert isinstance(found, NotEstimable)
-    assert "within 2 of the tasks" in found.reason
+    assert "within 2 tasks;" in found.reason
 
 
 def test_latency_is_labelled() -> None:

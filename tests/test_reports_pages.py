@@ -19,7 +19,9 @@ from markdown_it import MarkdownIt
 from html_checks import Node, parse
 from sample_document import FIXED, bare_document, crowded_document, hostile_document, sample_document
 from verdiv.errors import InputRefused, UsageRefused
+from verdiv.pricing.breakeven import explain_budget
 from verdiv.reports import render_html, render_markdown, validate_document, write_reports
+from verdiv.reports.sections.summary import break_even_headline
 from verdiv.reports.words import RULES
 
 Document = dict[str, Any]
@@ -223,6 +225,50 @@ def test_first_line_says_how_the_analysis_stands(mode: str, status: str, begins:
     assert render_markdown(document).startswith(begins)
     main = parse(render_html(document))
     assert main.every("header")[0].children[0].text().startswith(begins)
+
+
+@pytest.mark.parametrize(
+    ("best", "p", "value", "words"),
+    [
+        ("none", 0.9, "none up to 5", "No budget up to 5"),
+        ("1", 0.9, "B* = 1", "no retry is needed"),
+        ("3", 0.6, "B* = 3", "with 3 draws at most"),
+        ("3", 0.4, "B* undecided", "It is open"),
+    ],
+)
+def test_the_break_even_and_its_sentence_agree(best: str, p: float, value: str, words: str) -> None:
+    """The card and the sentence are read off one distribution, whatever regime the model finds likeliest."""
+    shares = {str(b): (1 - p) / 5 for b in range(1, 6)} | {"none": (1 - p) / 5, best: p}
+    document = sample_document()
+    document["break_even"] |= {"B_star": shares, "sentence": explain_budget(shares, 5)}
+    card = break_even_headline(document)
+    assert card.value == value
+    assert words in card.detail[-1]
+
+
+def test_what_an_untestable_rule_lacks_is_said_once() -> None:
+    """Reason, sentence, list of what is missing and parts of an untestable rule are the same words, printed once."""
+    document, lack = sample_document(), "arm A4 (teacher)"
+    rule = document["rules"]["P3"]
+    part = {
+        "id": "a",
+        "verdict": "untestable",
+        "reason": f"missing: {lack}",
+        "claim": "at least 0",
+        "components": [],
+    }
+    rule |= {
+        "verdict": "untestable",
+        "reason": f"missing: {lack}",
+        "sentence": f"Untestable: missing: {lack}.",
+        "missing": [lack],
+        "claim": "(a) at least 0; (b) at least 0",
+        "parts": [part, {**part, "id": "b"}],
+        "probability_claim": None,
+    }
+    for page, heading in ((render_html(document), ">P3 "), (render_markdown(document), "#### P3 ")):
+        whole = page.split(heading)[1].split("P4 ")[0]
+        assert whole.count(lack) == 1
 
 
 def test_verdicts_are_words() -> None:

@@ -84,8 +84,4 @@ def limits_block(gathered: Gathered) -> list[str]:
         said.append(
             "Errors carry no class, so repairs of structural and of semantic errors are not told apart."
         )
-    said.append(
-        "A rule that is inconclusive is not refuted, and one that is untestable was not tested; the table gives the "
-        "number of tasks that would decide where the posterior allows such a figure."
-    )
     return said

@@ -12,7 +12,7 @@ from verdiv.estimators.bootstrap import summarise_draws
 from verdiv.estimators.compose import Composition
 from verdiv.estimators.direct import Direct
 from verdiv.estimators.observations import FloatArray
-from verdiv.pricing.breakeven import REGIMES, explain
+from verdiv.pricing.breakeven import REGIMES, explain_budget
 
 __all__ = ["break_even_block", "flow_block", "frontier_block", "ledger_block", "per_seed_block"]
 
@@ -81,19 +81,18 @@ def _shares(values: FloatArray, b_max: int) -> dict[str, float]:
 def break_even_block(
     gathered: Gathered, found: FloatArray | None, composition: Composition
 ) -> dict[str, Any]:
-    """Probabilities of B*, of the regimes, and the sentence for the one who pays."""
+    """Probabilities of B* and of the regimes, and what B* means for the one who pays."""
     b_max = gathered.plan.max_budget
     regimes = None
-    sentence = None
     if composition.regime is not None:
         codes = composition.regime[composition.regime >= 0]
         if len(codes):
             regimes = {r.value: float((codes == i).mean()) for i, r in enumerate(REGIMES)}
-            sentence = explain(max(REGIMES, key=lambda r: regimes[r.value] if regimes else 0.0))
+    shares = _shares(found, b_max) if found is not None else None
     dividend = composition.estimates.get("D_c")
     finite = dividend[np.isfinite(dividend)] if dividend is not None else np.empty(0)
     return {
-        "B_star": _shares(found, b_max) if found is not None else None,
+        "B_star": shares,
         "model": {"B_star": _shares(composition.break_even, b_max)}
         if composition.break_even is not None
         else None,
@@ -101,7 +100,7 @@ def break_even_block(
         "registered": gathered.plan.break_even_budget,
         "regime": regimes,
         "D_c": band(summarise_draws(finite)) if len(finite) else None,
-        "sentence": sentence,
+        "sentence": explain_budget(shares, b_max) if shares is not None else None,
     }
 
 

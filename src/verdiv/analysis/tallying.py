@@ -119,16 +119,14 @@ def _groups(hands: Sequence[Hand]) -> list[list[Part]]:
     return groups
 
 
-def _votes(groups: Sequence[Sequence[Part]]) -> int:
-    """Most initial draws of the majority arm in one task and replicate."""
-    most = 0
-    for parts in groups:
-        table = read_parts(parts, ["task_id", "replicate", "arm", "prompt_kind"])
-        table = table.filter(pc.and_(pc.equal(table["arm"], "A1"), pc.equal(table["prompt_kind"], "initial")))
-        if len(table):
-            sizes = table.group_by(["task_id", "replicate"]).aggregate([([], "count_all")])
-            most = max(most, int(pc.max(sizes["count_all"]).as_py()))
-    return most
+def votes_in(parts: Sequence[Part]) -> int:
+    """Most initial draws of the majority arm in one task and replicate of some buckets."""
+    table = read_parts(parts, ["task_id", "replicate", "arm", "prompt_kind"])
+    table = table.filter(pc.and_(pc.equal(table["arm"], "A1"), pc.equal(table["prompt_kind"], "initial")))
+    if len(table) == 0:
+        return 0
+    sizes = table.group_by(["task_id", "replicate"]).aggregate([([], "count_all")])
+    return int(pc.max(sizes["count_all"]).as_py())
 
 
 def tally_logs(
@@ -187,7 +185,7 @@ def tally_logs(
             raise InputRefused("The log holds no draws.", [fault])
 
         def exploratory() -> Preregistration:
-            votes = _votes(groups) if "A1" in seen.attempts else 0
+            votes = max(helpers.map(votes_in, groups)) if "A1" in seen.attempts else 0
             return default_plan({f: len(t) for f, t in seen.families.items()}, seen.attempts, votes, gate)
 
         b_max = chosen_budget(seen.families, seen.attempts, gate, preregistration, max_budget, exploratory)

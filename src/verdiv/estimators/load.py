@@ -220,7 +220,7 @@ def fit_load_moments(moments: tuple[LoadMoments, LoadMoments]) -> LoadFit | NotE
     varied = int((m.x_most > STILL).sum())
     if draws < MIN_DRAWS or varied < MIN_TASKS:
         return NotEstimable(
-            f"the load varies within {varied} of the tasks; errors clustered by task need {MIN_TASKS}"
+            f"the load varies within {varied} task{'' if varied == 1 else 's'}; errors clustered by task need {MIN_TASKS}"
         )
     both = bool((m.tokens == m.n).all()) and float(m.z_most.max()) > STILL
     if both and _alike(m):

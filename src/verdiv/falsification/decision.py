@@ -126,12 +126,14 @@ def _tasks_to_decide(c: Component, mean: float, sd: float, gamma: float, thresho
 
 def _judge(c: Component, gamma: float, threshold: float) -> ComponentResult:
     s = summarise_draws(c.draws)
+    tame = s.low <= s.mean <= s.high  # not so for a ratio whose denominator comes close to 0
+    sd = s.sd if tame else (s.high - s.low) / (2.0 * float(ndtri(0.975)))
     below = float((c.draws < c.claim_low).mean()) if c.claim_low is not None else None
     above = float((c.draws > c.claim_high).mean()) if c.claim_high is not None else None
     return ComponentResult(
         id=c.id,
         label=c.label,
-        estimate=s.mean,
+        estimate=s.mean if tame else s.median,
         low=s.low,
         high=s.high,
         claim_low=c.claim_low,
@@ -143,8 +145,8 @@ def _judge(c: Component, gamma: float, threshold: float) -> ComponentResult:
         floor=c.floor.value if c.floor else None,
         floor_n=c.floor.tasks * c.floor.replicates if c.floor else None,
         floor_tasks=c.floor.tasks if c.floor else None,
-        severity=_severity(c, s.sd, threshold),
-        tasks_to_decide=_tasks_to_decide(c, s.mean, s.sd, gamma, threshold),
+        severity=_severity(c, sd, threshold),
+        tasks_to_decide=_tasks_to_decide(c, s.mean, sd, gamma, threshold) if tame else None,
     )
 
 
@@ -294,8 +296,14 @@ def decide(
     return result
 
 
-def _tagged(part: PartResult, parts: int) -> str:
-    return f"({part.id}) {part.reason}" if parts > 1 else part.reason
+def _reasons(chosen: Sequence[PartResult], parts: int) -> str:
+    """Join the reasons of some parts of a rule, each once, behind the parts that it holds for."""
+    by_reason: dict[str, list[str]] = {}
+    for part in chosen:
+        by_reason.setdefault(part.reason, []).append(part.id)
+    return "; ".join(
+        reason if len(ids) == parts else f"({', '.join(ids)}) {reason}" for reason, ids in by_reason.items()
+    )
 
 
 def _combine(
@@ -303,13 +311,12 @@ def _combine(
 ) -> tuple[Verdict, str]:
     by = {v: [p for p in judged if p.verdict is v] for v in Verdict}
     if by[Verdict.FALSIFIED]:
-        first = by[Verdict.FALSIFIED][0]
-        return Verdict.FALSIFIED, _tagged(first, len(judged))
+        return Verdict.FALSIFIED, _reasons(by[Verdict.FALSIFIED][:1], len(judged))
     missing = [p for p, plan in zip(judged, parts, strict=True) if p.verdict is Verdict.UNTESTABLE]
     if missing:
-        return Verdict.UNTESTABLE, "; ".join(_tagged(p, len(judged)) for p in missing)
+        return Verdict.UNTESTABLE, _reasons(missing, len(judged))
     if by[Verdict.INCONCLUSIVE]:
-        return Verdict.INCONCLUSIVE, "; ".join(_tagged(p, len(judged)) for p in by[Verdict.INCONCLUSIVE])
+        return Verdict.INCONCLUSIVE, _reasons(by[Verdict.INCONCLUSIVE], len(judged))
     if joint is not None and joint >= gamma:
         return Verdict.SUPPORTED, f"P(claim) {shown(joint)}, at least {gamma:g}"
     return Verdict.INCONCLUSIVE, (

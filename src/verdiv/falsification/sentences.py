@@ -60,7 +60,7 @@ def sentence(result: RuleResult, parts: Sequence[Part]) -> str:
     notes = [p.note for p in parts if p.note]
     text = f"{lead}: {result.reason}."
     if said:
-        text += " " + "; ".join(said) + "."
+        text += " Found: " + "; ".join(said) + "."
     if notes:
-        text += " " + ". ".join(notes) + "."
+        text += " Note: " + "; ".join(notes) + "."
     return text

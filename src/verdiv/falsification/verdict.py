@@ -28,6 +28,7 @@ class ComponentResult:
     id: str
     label: str
     estimate: float
+    """Posterior mean; the median where the mean lies outside the interval."""
     low: float
     high: float
     """Equal-tailed 95 % interval."""

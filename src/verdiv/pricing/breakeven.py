@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 
 import numpy as np
@@ -14,7 +15,9 @@ __all__ = [
     "REGIMES",
     "Regime",
     "break_even",
+    "decided",
     "explain",
+    "explain_budget",
     "first_repair_dividend",
     "log_branch",
     "measured_dividend",
@@ -25,6 +28,9 @@ __all__ = [
 
 TIE = 1e-12
 """Differences of quality or bill up to here are ties, so that decimal input meets its own boundary."""
+
+DECIDED = 0.5
+"""Least probability with which one budget, or none, is named as the break-even."""
 
 IntArray = npt.NDArray[np.int64]
 
@@ -211,6 +217,49 @@ def regime_codes(
 def explain(which: Regime) -> str:
     """Give the sentence that says what a regime means for the one who pays."""
     return _SENTENCES[which]
+
+
+def decided(shares: Mapping[str, float | None]) -> str | None:
+    """Return the budget (or ``none``) that holds at least half of the probability of B*; None if nothing does.
+
+    Examples
+    --------
+    >>> decided({"1": 0.1, "2": 0.7, "none": 0.2}), decided({"1": 0.4, "none": 0.3})
+    ('2', None)
+    """
+    known = {budget: p for budget, p in shares.items() if p is not None}
+    best = max(known, key=lambda budget: known[budget], default=None)
+    return best if best is not None and known[best] >= DECIDED else None
+
+
+def explain_budget(shares: Mapping[str, float | None], b_max: int) -> str:
+    """Give the sentence that says what a distribution of B* means for the one who pays.
+
+    Parameters
+    ----------
+    shares
+        Budget, or ``none``, to its probability.
+    b_max
+        Largest budget that was searched.
+    """
+    match decided(shares):
+        case None:
+            return "It is open which budget breaks even with the teacher, and whether one does."
+        case "none":
+            return (
+                f"No budget up to {b_max} buys the teacher's quality for at most the teacher's bill: "
+                "who needs that quality pays for the teacher."
+            )
+        case "1":
+            return (
+                "One draw of the small tier has the teacher's quality for at most the teacher's bill: "
+                "no retry is needed to break even."
+            )
+        case budget:
+            return (
+                f"Gated feedback retries with {budget} draws at most buy the teacher's quality for at most the "
+                "teacher's bill; a smaller budget does not."
+            )
 
 
 def log_branch(p_d: npt.ArrayLike, sigma: npt.ArrayLike, s2: npt.ArrayLike, edge: npt.ArrayLike) -> Array:

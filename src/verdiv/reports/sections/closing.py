@@ -148,7 +148,11 @@ def limits_section(document: Mapping[str, Any]) -> Section:
     tasks = [item["tasks"] for item in document["inputs"] if item["tasks"] is not None]
     size = f"at most {count(sum(tasks))} tasks" if tasks else "an unknown number of tasks"
     power = f"With {size}, an inconclusive rule is not a refuted one and not a confirmed one"
-    power += f" ({', '.join(undecided)})." if undecided else "; none is inconclusive here."
+    power += (
+        f" ({', '.join(undecided)}); where a number of tasks would decide, it is named."
+        if undecided
+        else "; none is inconclusive here."
+    )
     if untestable:
         power += (
             f" Nothing is said about {', '.join(untestable)}, whose data were not produced or not recorded."

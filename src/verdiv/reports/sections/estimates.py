@@ -149,54 +149,85 @@ def _seven(document: Mapping[str, Any]) -> Table:
     )
 
 
+def _named(name: str) -> Cell:
+    words = estimand(name)
+    return Cell(words.symbol, note=words.name if words.name != words.symbol else "")
+
+
 def _all(document: Mapping[str, Any]) -> Table:
     estimates = document["estimates"]
     rows: list[Row] = []
     kinds: dict[str, None] = {}
+    parted = False
     for name in ordered(estimates):
-        record, words = estimates[name], estimand(name)
+        record = estimates[name]
         kinds.setdefault(interval_words(record.get("interval")))
+        parted |= any(isinstance(record.get(key), float) and record[key] % 1 for key in ("k", "n"))
         these = record.get("these_tasks") or {}
         target = TARGETS.get(str(record.get("target")), said(record.get("target")))
         rows.append(
             (
-                Cell(words.symbol, note=words.name if words.name != words.symbol else ""),
+                _named(name),
                 _break_even(document) if name == "break_even" else _reported(record),
                 _counts(record),
                 count(record.get("tasks")),
-                _side(record, "direct"),
-                _side(record, "model"),
-                _agreement(record),
-                _cross(record),
                 number(these.get("value")) if these.get("value") is not None else Cell(MISSING, "missing"),
                 _registered(record),
                 Cell(
-                    words.meaning or MISSING,
+                    estimand(name).meaning or MISSING,
                     note=f"{target}; {said(record.get('population'), 'population not named')}",
                 ),
             )
         )
     named = [kind for kind in kinds if kind != "interval"]
-    notes = (f"In brackets: {', '.join(named)}.",) if named else ()
+    notes = [f"In brackets: {', '.join(named)}."] if named else []
+    if parted:
+        notes.append(
+            "A count with a fraction: a prompt answered several times at temperature 0 is one observation, at its mean."
+        )
     return Table(
         "estimates",
-        "Every estimate: reported, direct, model and frequentist",
+        "Every estimate, as reported",
         (
             Column("Estimand"),
             Column("Reported", numeric=True),
             Column("Counts", numeric=True),
             Column("Tasks", numeric=True),
-            Column("Direct", numeric=True),
-            Column("Model", numeric=True),
-            Column("Do they agree?"),
-            Column("Cross-check", numeric=True),
             Column("These tasks", numeric=True),
             Column("Registered", numeric=True),
             Column("Meaning and population"),
         ),
         tuple(rows),
+        notes=tuple(notes),
+    )
+
+
+def _ways(document: Mapping[str, Any]) -> Table:
+    estimates = document["estimates"]
+    rows = tuple(
+        (
+            _named(name),
+            _side(estimates[name], "direct"),
+            _side(estimates[name], "model"),
+            _agreement(estimates[name]),
+            _cross(estimates[name]),
+        )
+        for name in ordered(estimates)
+        if any(estimates[name].get(key) for key in ("direct", "model", "agreement", "cross_check"))
+    )
+    return Table(
+        "ways",
+        "Every estimate: direct, model and frequentist",
+        (
+            Column("Estimand"),
+            Column("Direct", numeric=True),
+            Column("Model", numeric=True),
+            Column("Do they agree?"),
+            Column("Cross-check", numeric=True),
+        ),
+        rows,
+        empty="no estimate has more than one form",
         notes=(
-            *notes,
             "Direct: Bayesian bootstrap over tasks. Model: hierarchical model. Where the two disagree, rules use "
             "the direct estimate.",
         ),
@@ -210,9 +241,9 @@ def _families(document: Mapping[str, Any]) -> Table | None:
     if not families:
         return None
     rows: list[Row] = []
-    for family in families:
-        cells: list[Cell | str] = [clean(family)]
-        for name in names:
+    for name in names:
+        cells: list[Cell | str] = [_named(name)]
+        for family in families:
             item = estimates[name]["by_family"].get(family)
             if item is None or item.get("mean") is None:
                 cells.append(Cell(MISSING, "missing"))
@@ -224,7 +255,7 @@ def _families(document: Mapping[str, Any]) -> Table | None:
     return Table(
         "families",
         "Estimates by family",
-        (Column("Family"), *(Column(estimand(name).symbol, numeric=True) for name in names)),
+        (Column("Estimand"), *(Column(clean(family), numeric=True) for family in families)),
         tuple(rows),
     )
 
@@ -244,7 +275,7 @@ def estimates_parts(document: Mapping[str, Any]) -> tuple[Subsection, ...]:
                 f"For {', '.join(disagree)} they differ by more than their uncertainty; rules use the direct one.",
             )
         )
-    blocks.append(_all(document))
+    blocks += [_all(document), _ways(document)]
     families = _families(document)
     if families is not None:
         blocks.append(families)
@@ -261,7 +292,7 @@ def _density_rows(document: Mapping[str, Any], names: list[str]) -> tuple[Row, .
         model = record.get("model") or (record if record.get("source") == "model" else {})
         rows.append(
             (
-                Cell(estimand(name).symbol, note=estimand(name).name),
+                _named(name),
                 number(model.get("mean"), _half(model)),
                 number(model.get("median"), _half(model)),
                 width(model.get("sd")),

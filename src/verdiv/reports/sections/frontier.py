@@ -14,12 +14,17 @@ from verdiv.rounding import MISSING, count, estimate, exact, probability
 __all__ = ["break_even_part", "ceiling", "frontier_figure", "frontier_part"]
 
 REGIMES = {
-    "0": "the teacher has no edge: one draw is enough",
-    "i": "the first repair pays for the teacher's edge",
-    "ii": "further repairs are needed to reach the teacher",
-    "iii": "no gated small-tier policy reaches the teacher",
+    "0": "the teacher has no edge",
+    "i": "the first message covers the teacher's edge",
+    "ii": "repairs cover it, but not the first message alone",
+    "iii": "no number of repairs covers it",
 }
 """Regimes of "The Verifier's Dividend", T2, in words."""
+
+REGIMES_NOTE = (
+    "Regimes compare the teacher's edge in quality with what repairs recover at any budget, by the model and without "
+    "the bill; B* asks for a budget up to the largest one and for a bill no higher than the teacher's."
+)
 
 
 CAPTION = (
@@ -108,7 +113,7 @@ def frontier_part(document: Mapping[str, Any]) -> Subsection:
 def _regime(result: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     shares = result.get("regime") or {}
     return tuple(
-        (f"Regime ({name}): {REGIMES[name]}", f"probability {probability(shares[name])}")
+        (f"Regime ({name}): {REGIMES[name]}", f"probability {probability(shares[name])}, model")
         for name in REGIMES
         if shares.get(name) is not None
     )
@@ -161,9 +166,11 @@ def break_even_part(document: Mapping[str, Any]) -> Subsection:
     dividend = result.get("D_c")
     if isinstance(dividend, Mapping):
         shown = estimate(dividend.get("mean"), dividend.get("low"), dividend.get("high"))
-        facts.append(("First repair dividend D_c", shown))
+        facts.append(("First repair dividend D_c, model", shown))
     elif dividend is not None:
-        facts.append(("First repair dividend D_c", exact(round(float(dividend), 4))))
+        facts.append(("First repair dividend D_c, model", exact(round(float(dividend), 4))))
     if facts:
         blocks.append(Facts(tuple(facts)))
+    if _regime(result):
+        blocks.append(Paragraph(REGIMES_NOTE, "quiet"))
     return Subsection("break-even", "Break-even B*", tuple(blocks))

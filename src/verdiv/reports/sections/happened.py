@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from verdiv.reports.blocks import (
@@ -17,7 +17,7 @@ from verdiv.reports.blocks import (
     Table,
     clean,
 )
-from verdiv.reports.sections.records import said, table_of, text_of
+from verdiv.reports.sections.records import said, spaced, table_of, text_of
 from verdiv.reports.sections.summary import serious_findings
 from verdiv.rounding import MISSING, count
 
@@ -78,6 +78,35 @@ def _findings(document: Mapping[str, Any]) -> Table:
     )
 
 
+CHECK_KEYS = frozenset({"check", "title", "section", "outcome", "severity", "message", "findings"})
+"""Keys of a check of the audit that have a place in its table; further ones are printed as they stand."""
+
+
+def _checked(check: Mapping[str, Any]) -> Row:
+    """Write one check of the audit: what it asks, how it came out, and why."""
+    severity, message = said(check.get("severity"), ""), said(check.get("message"))
+    further = [said(finding.get("message"), "") for finding in check.get("findings") or ()]
+    further = [text for text in further if text not in message]
+    further += [f"{spaced(key)}: {text_of(check[key])}" for key in check if key not in CHECK_KEYS]
+    name = said(check.get("check"))
+    return (
+        Cell(said(check.get("title"), name), note=name if check.get("title") else ""),
+        said(check.get("section"), ""),
+        Cell(said(check.get("outcome")), "bad" if severity in ("critical", "high") else "", note=severity),
+        Cell(message, note="; ".join(further)),
+    )
+
+
+def _checks(checks: Sequence[Mapping[str, Any]]) -> Table:
+    return Table(
+        "audit-checks",
+        "Checks of the audit",
+        (Column("Check"), Column("Of"), Column("Outcome"), Column("What was seen")),
+        tuple(_checked(check) for check in checks),
+        notes=("A check that could not run never counts as passed.",),
+    )
+
+
 def happened_section(document: Mapping[str, Any]) -> Section:
     """Build the section: flow, deviations, deviations found but not declared and the reverse, findings."""
     audit = document.get("audit") or {}
@@ -95,21 +124,16 @@ def happened_section(document: Mapping[str, Any]) -> Section:
     reverse = table_of(
         "not-found", "Declared, not found by the audit", audit.get("not_found"), first=first, empty="none"
     )
-    audited: list[Block] = [Facts((("Audit", said(audit.get("status"), "no audit was run")),))]
+    standing = said(audit.get("status"), "no audit was run")
+    if audit.get("counts"):
+        standing += "; checks: " + ", ".join(f"{said(n)} {name}" for name, n in audit["counts"].items())
+    audited: list[Block] = [Facts((("Audit", standing),))]
     if audit.get("status") in (None, "none", "not_run", "not run"):
         audited.append(
             Paragraph("Without an audit, an empty table of undeclared deviations shows nothing.", "quiet")
         )
     if audit.get("checks"):
-        audited.append(
-            table_of(
-                "audit-checks",
-                "Checks of the audit",
-                audit["checks"],
-                first=("check", "outcome", "severity", "message"),
-                notes=("A check that could not run never counts as passed.",),
-            )
-        )
+        audited.append(_checks(audit["checks"]))
     excluded = table_of(
         "exclusions",
         "Excluded by the registered rules",

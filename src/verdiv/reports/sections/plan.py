@@ -63,8 +63,8 @@ def _rules(plan: Mapping[str, Any]) -> Table:
         rows.append((rule, name.name, said(hypothesis, "no hypothesis in words"), listed))
     return Table(
         "plan-rules",
-        "Hypotheses and rules with their margins, smallest effects and alternatives, as registered",
-        (Column("Rule"), Column("Name"), Column("Hypothesis"), Column("Registered numbers")),
+        "Hypotheses and rules with their margins, smallest effects and alternatives",
+        (Column("Rule"), Column("Name"), Column("Hypothesis"), Column("Numbers")),
         tuple(rows),
     )
 

@@ -39,39 +39,57 @@ def _exact(value: float | None, absent: str = MISSING) -> Cell | str:
     return Cell(absent, "missing") if value is None else exact(value)
 
 
-def _facts(outcome: Mapping[str, Any]) -> Facts:
+def _components(outcome: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [item for part in outcome["parts"] for item in part.get("components") or ()]
+
+
+def _estimate_facts(outcome: Mapping[str, Any]) -> list[tuple[str, Cell | str]]:
+    """Estimate and floor of a rule that lists no components; elsewhere the table of its parts holds them."""
     ends = outcome.get("interval") or {}
     low, high = ends.get("low"), ends.get("high")
     value, floor = outcome.get("estimate"), outcome.get("floor")
+    pairs: list[tuple[str, Cell | str]] = []
+    if value is not None:
+        pairs.append(("Estimate", number(value, _half(low, high))))
+    if ends:
+        pairs.append((interval_words(ends).capitalize(), interval(low, high)))
+    if outcome.get("n") is not None:
+        pairs.append(("n", exact(outcome["n"])))
+    if floor is not None:
+        behind = outcome.get("floor_n")
+        pairs.append(
+            ("Noise floor", width(floor) + ("" if behind is None else f", from n = {exact(behind)}"))
+        )
+    return pairs
+
+
+def _facts(outcome: Mapping[str, Any]) -> Facts:
     gamma, threshold = outcome.get("gamma"), outcome.get("threshold")
     target = {"new_tasks": "new tasks", "these_tasks": "these tasks"}.get(
         str(outcome.get("target")), said(outcome.get("target"))
     )
-    floor_words: Cell | str = Cell("none defined for this statistic", "missing")
-    if floor is not None:
-        floor_words = width(floor)
-        if outcome.get("floor_n") is not None:
-            floor_words += f", from n = {exact(outcome['floor_n'])}"
-    decide = outcome.get("tasks_to_decide")
-    pairs: list[tuple[str, Cell | str]] = [
-        ("Target", target),
-        ("Statistic", said(outcome.get("statistic"))),
-        *([("Component shown", said(outcome["component"]))] if outcome.get("component") else []),
-        ("Estimate", number(value, _half(low, high)) if value is not None else Cell(MISSING, "missing")),
-        (
-            interval_words(ends or None).capitalize(),
-            interval(low, high) if ends else Cell(MISSING, "missing"),
-        ),
-        ("n", _exact(outcome.get("n"))),
-        ("Noise floor", floor_words),
-        ("Margin (smallest effect of interest)", _exact(outcome.get("margin"))),
-        ("P(claim)", _probability(outcome.get("probability_claim"), gamma)),
-        ("Largest one-sided exceedance", _probability(outcome.get("exceedance"), threshold)),
-        ("γ, needed to support", _exact(gamma)),
-        ("Exceedance needed to falsify", _exact(None if threshold is None else round(threshold, 4))),
-        ("Severity", _probability(outcome.get("severity"))),
-        ("Tasks needed to decide", "n/a" if decide is None else exact(float(round(decide)))),
-    ]
+    components = _components(outcome)
+    weakest = outcome.get("component")
+    pairs: list[tuple[str, Cell | str]] = [("Target", target), ("Statistic", said(outcome.get("statistic")))]
+    if weakest and (len(components) > 1 or clean(weakest) not in map(_component_name, components)):
+        pairs.append(("Weakest component", clean(weakest)))
+    if not components:
+        pairs += _estimate_facts(outcome)
+    pairs.append(("Margin (smallest effect of interest)", _exact(outcome.get("margin"))))
+    if components or outcome.get("probability_claim") is not None:
+        testable = outcome["verdict"] != "untestable"
+        decide = outcome.get("tasks_to_decide")
+        pairs += [
+            (
+                "P(claim)" if testable else "P(claim) of what could be tested",
+                _probability(outcome.get("probability_claim"), gamma),
+            ),
+            ("γ, needed to support", _exact(gamma)),
+            ("Largest one-sided exceedance", _probability(outcome.get("exceedance"), threshold)),
+            ("Exceedance needed to falsify", _exact(None if threshold is None else round(threshold, 4))),
+            ("Severity", _probability(outcome.get("severity"))),
+            *([] if decide is None else [("Tasks needed to decide", exact(float(round(decide))))]),
+        ]
     return Facts(tuple(pairs))
 
 
@@ -79,29 +97,28 @@ def _component_name(item: Mapping[str, Any]) -> str:
     return clean(item.get("label") or item["id"])
 
 
-def _part_note(part: Mapping[str, Any]) -> str:
+def _new(text: object, told: str) -> str:
+    """Return a text of a part, or nothing where the rule has already said it."""
+    words = said(text, "")
+    return "" if words in told else words
+
+
+def _part_note(part: Mapping[str, Any], told: str) -> str:
     """Return a part's reason, or the joint probability of its components where there is no reason."""
+    if part.get("reason"):
+        return _new(part["reason"], told)
     joint = part.get("probability_claim")
-    return said(part.get("reason"), "" if joint is None else f"P(part) {probability(joint)}")
+    return "" if joint is None else f"P(part) {probability(joint)}"
 
 
-def _part_rows(outcome: Mapping[str, Any]) -> Iterator[Row]:
+def _part_rows(outcome: Mapping[str, Any], told: str) -> Iterator[Row]:
+    dash = Cell(MISSING, "missing")
     for part in outcome["parts"]:
         components = part.get("components") or ()
+        claim, note = _new(part.get("claim"), told), _part_note(part, told)
         if not components:
-            dash = Cell(MISSING, "missing")
-            claim = said(part.get("claim"))
-            yield (
-                clean(part["id"]),
-                verdict_cell(part["verdict"], _part_note(part)),
-                claim,
-                dash,
-                dash,
-                dash,
-                dash,
-                dash,
-                dash,
-            )
+            claimed: Cell | str = claim or (Cell("as above", "quiet") if part.get("claim") else dash)
+            yield (clean(part["id"]), dash, claimed, dash, verdict_cell(part["verdict"], note), *[dash] * 4)
         for index, item in enumerate(components):
             below, above = item.get("exceedance_low"), item.get("exceedance_high")
             sides = [
@@ -109,58 +126,68 @@ def _part_rows(outcome: Mapping[str, Any]) -> Iterator[Row]:
                 for name, p in (("below", below), ("above", above))
                 if p is not None
             ]
-            floor = item.get("floor")
             yield (
                 Cell(clean(part["id"]), note=_component_name(item)),
-                verdict_cell(part["verdict"], _part_note(part) if index == 0 else ""),
+                estimate(item.get("estimate"), item.get("low"), item.get("high")),
                 Cell(
                     claim_words(item.get("claim_low"), item.get("claim_high")),
-                    note=said(part.get("claim"), "") if index == 0 else "",
+                    note=claim if index == 0 else "",
                 ),
-                estimate(item.get("estimate"), item.get("low"), item.get("high")),
-                _exact(item.get("n")),
-                width(floor),
                 _probability(item.get("probability_claim")),
-                ", ".join(sides) if sides else Cell(MISSING, "missing"),
+                verdict_cell(part["verdict"], note if index == 0 else ""),
+                _exact(item.get("n")),
+                width(item.get("floor")),
+                Cell(sides[0], note=", ".join(sides[1:])) if sides else dash,
                 _probability(item.get("severity")),
             )
 
 
-def _parts(rule: str, outcome: Mapping[str, Any]) -> Table:
+def _parts(rule: str, outcome: Mapping[str, Any], told: str) -> Table:
+    ends = outcome.get("interval")
     return Table(
         f"parts-{rule}",
-        f"{rule}: parts and components",
+        f"{rule}: parts and components" + (f"; in brackets the {interval_words(ends)}" if ends else ""),
         (
             Column("Part"),
-            Column("Verdict"),
-            Column("Claim"),
             Column("Estimate", numeric=True),
+            Column("Claim"),
+            Column("P(claim)", numeric=True),
+            Column("Verdict of the part"),
             Column("n", numeric=True),
             Column("Floor", numeric=True),
-            Column("P(claim)", numeric=True),
-            Column("P(beyond a side)", numeric=True),
+            Column("P(beyond)", numeric=True),
             Column("Severity", numeric=True),
         ),
-        tuple(_part_rows(outcome)),
+        tuple(_part_rows(outcome, told)),
         empty="no part could be evaluated",
     )
 
 
+def _has_parts(outcome: Mapping[str, Any], told: str) -> bool:
+    """Tell whether the parts hold anything that the rule itself has not said."""
+    return bool(_components(outcome)) or any(
+        part["verdict"] != outcome["verdict"] or _new(part.get("claim"), told) or _part_note(part, told)
+        for part in outcome["parts"]
+    )
+
+
 def _rule(rule: str, outcome: Mapping[str, Any]) -> Subsection:
+    """Build one rule: claim, finding and reason once, then the figures behind them."""
     words = RULES[rule]
-    blocks: list[Block] = [Paragraph(f"Claim: {said(outcome.get('claim'), words.question)}", "quiet")]
-    sentence = outcome.get("sentence")
-    reason = outcome.get("reason")
-    if sentence:
-        blocks.append(Paragraph(clean(sentence)))
-    elif not reason:
-        blocks.append(Paragraph(f"The claim is {VERDICTS[outcome['verdict']].word}."))
-    if reason and str(reason) not in str(sentence or ""):
-        blocks.append(Paragraph(f"Reason: {clean(reason)}"))
-    missing = outcome.get("missing") or ()
+    claim = said(outcome.get("claim"), words.question)
+    told = clean(outcome.get("sentence") or f"The claim is {VERDICTS[outcome['verdict']].word}.")
+    blocks: list[Block] = [Paragraph(f"Claim: {claim}", "quiet"), Paragraph(told)]
+    reason = _new(outcome.get("reason"), told)
+    if reason:
+        blocks.append(Paragraph(f"Reason: {reason}"))
+    told = "\n".join((claim, told, reason))
+    missing = [words for words in map(clean, outcome.get("missing") or ()) if words not in told]
     if missing:
-        blocks.append(Bullets(tuple(f"missing: {clean(item)}" for item in missing)))
-    blocks += [_facts(outcome), _parts(rule, outcome)]
+        blocks.append(Bullets(tuple(f"missing: {words}" for words in missing)))
+    blocks.append(_facts(outcome))
+    told = "\n".join((told, *missing))
+    if _has_parts(outcome, told):
+        blocks.append(_parts(rule, outcome, told))
     return Subsection(
         f"rule-{rule}",
         f"{rule} {words.name}",

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from verdiv.pricing.breakeven import decided
 from verdiv.reports.blocks import (
     Block,
     Bullets,
@@ -30,10 +32,7 @@ __all__ = ["break_even_headline", "serious_findings", "standing", "summary_secti
 WORST = 3
 """Findings on the first screen."""
 
-DECIDED = 0.5
-"""Least probability with which one budget is named as the break-even."""
-
-REASON_LENGTH = 120
+REASON_LENGTH = 150
 """Characters of a reason on the first screen; the rule's own section holds it in full."""
 
 
@@ -71,19 +70,26 @@ def serious_findings(findings: Sequence[Mapping[str, Any]]) -> tuple[Mapping[str
     return tuple(sorted(findings, key=rank))
 
 
+def _brief(text: object, limit: int) -> str:
+    """Cut a text between words, or inside one that is too long itself."""
+    cut = textwrap.shorten(clean(text), limit, placeholder=" …")
+    return cut if len(cut) > limit // 2 else shortened(str(text), limit)
+
+
 def _verdicts(document: Mapping[str, Any]) -> Table:
     rows = []
     for rule, words in RULES.items():
         outcome = document["rules"][rule]
-        reason = outcome.get("reason") or ""
+        settled, tested = outcome["verdict"] == "supported", outcome["verdict"] != "untestable"
+        reason = "" if settled else outcome.get("reason") or ""
         if not reason and outcome.get("missing"):
             reason = "missing: " + ", ".join(str(item) for item in outcome["missing"])
         rows.append(
             (
                 Cell(rule, link=f"rule-{rule}"),
-                Cell(words.name, note=shortened(reason, REASON_LENGTH)),
+                Cell(words.name, note=_brief(reason, REASON_LENGTH)),
                 verdict_cell(outcome["verdict"]),
-                probability(outcome.get("probability_claim"), outcome.get("gamma")),
+                probability(outcome.get("probability_claim") if tested else None, outcome.get("gamma")),
             )
         )
     return Table(
@@ -111,21 +117,16 @@ def break_even_headline(document: Mapping[str, Any]) -> Headline:
         reason = (document["estimates"].get("break_even") or {}).get("reason")
         why = clean(reason or result.get("sentence") or "it needs the feedback arm and the teacher")
         return Headline("Break-even budget B*", "not estimable", (why,), "missing")
-    budget, p = best
-    details = []
-    if p < DECIDED:
+    budget, details = decided(result["B_star"]), []
+    if budget is None:
         shares = "; ".join(f"{name}: {probability(q)}" for name, q in budgets(result["B_star"]) if q > 0)
         details.append(f"no budget has half the probability: {shares}")
         return Headline("Break-even budget B*", "B* undecided", (*details, *_sentence(result)))
+    details.append(f"with probability {probability(best[1])}")
     if budget == "none":
-        value = "no break-even"
-        limit = result.get("B_max")
-        details.append(
-            f"probability {probability(p)} that no budget up to {exact(limit)} reaches the teacher"
-        )
+        value = f"none up to {exact(result.get('B_max'))}"
     else:
         value = f"B* = {budget}"
-        details.append(f"with probability {probability(p)}")
         here, teacher = _point(document, "A3", int(budget)), _point(document, "A4", 1)
         if here is not None and teacher is not None:
             details.append(
@@ -163,7 +164,7 @@ def _bill(document: Mapping[str, Any]) -> Headline:
 def _findings(document: Mapping[str, Any]) -> Subsection:
     findings = serious_findings(document["findings"])
     items = tuple(
-        Cell(f"{clean(finding['severity'])}: {shortened(finding['message'], 220)}")
+        Cell(f"{clean(finding['severity'])}: {_brief(finding['message'], 220)}")
         for finding in findings[:WORST]
     )
     more = len(findings) - WORST
