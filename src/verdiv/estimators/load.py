@@ -219,9 +219,8 @@ def fit_load_moments(moments: tuple[LoadMoments, LoadMoments]) -> LoadFit | NotE
         return NotEstimable("constant load within every task: only task effects could explain the times")
     varied = int((m.x_most > STILL).sum())
     if draws < MIN_DRAWS or varied < MIN_TASKS:
-        return NotEstimable(
-            f"the load varies within {varied} task{'' if varied == 1 else 's'}; errors clustered by task need {MIN_TASKS}"
-        )
+        tasks = "1 task" if varied == 1 else f"{varied} tasks"
+        return NotEstimable(f"the load varies within {tasks}; errors clustered by task need {MIN_TASKS}")
     both = bool((m.tokens == m.n).all()) and float(m.z_most.max()) > STILL
     if both and _alike(m):
         return NotEstimable("load and output length move together: their effects cannot be told apart")
