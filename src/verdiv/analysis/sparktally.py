@@ -108,6 +108,7 @@ def _count(table: Any, *, gate: str, b_max: int, plan: Preregistration | None) -
     if len(misfits(batch)) or (bad | faulty(flat)).any():
         raise ValueError("a draw breaks the format of run logs; verdiv validate tells which")
     columns = {name: flat.column(name) for name in flat.schema.names}
+    columns["task_id"] = columns["task_id"].cast(pa.string())  # as buckets on disk hold it
     columns |= {"row": table["row"].combine_chunks(), "log": table["log"].cast(pa.int64()).combine_chunks()}
     counted = count_table(pa.table(columns), gate=gate, b_max=b_max, plan=plan)
     return pa.table({"part": pa.array([part], pa.int32()), "counted": pa.array([pickle.dumps(counted)])})
