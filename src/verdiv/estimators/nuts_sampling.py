@@ -109,6 +109,7 @@ def fit_nuts(
     cores: int = 2,
     seed: int = 0,
     loo: bool = True,
+    attempts: Sequence[tuple[int, float]] = ATTEMPTS,
     cache: ModelCache | None = None,
     progress: Progress | None = None,
 ) -> NutsFit:
@@ -123,15 +124,17 @@ def fit_nuts(
     priors
         Priors of all parameters.
     draws, tune
-        Draws and tuning steps of each chain in the first attempt. Where R-hat, effective sample size or
-        divergences fail it, two more are made, with 2 and 4 times the draws and smaller steps; the last one
-        is returned whatever it shows.
+        Draws and tuning steps of each chain in the first attempt.
     chains, cores
         Chains, at least 2, and how many of them run at once.
     seed
         Seed of everything random.
     loo
         Whether to compare blocks by PSIS-LOO.
+    attempts
+        Multiple of the draws and target acceptance of each attempt. Where R-hat, effective sample size or
+        divergences fail one, the next is made, by default with 2 and 4 times the draws and smaller steps;
+        the last one is returned whatever it shows.
     cache
         Compiled models; by default those of this process.
     progress
@@ -157,8 +160,8 @@ def fit_nuts(
     data = model_data(summary, full, priors, shape)
     say("loading the sampler")
     compiled = (cache if cache is not None else _CACHE).get(shape, data, say)
-    for attempt, (multiple, accept) in enumerate(ATTEMPTS):
-        say("sampling" if attempt == 0 else f"sampling again, attempt {attempt + 1} of {len(ATTEMPTS)}")
+    for attempt, (multiple, accept) in enumerate(attempts):
+        say("sampling" if attempt == 0 else f"sampling again, attempt {attempt + 1} of {len(attempts)}")
         values, stats = _sample(
             compiled, draws * multiple, tune * multiple, chains, cores, seed + attempt, accept
         )
