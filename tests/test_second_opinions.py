@@ -5,16 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 import statsmodels.api as sm
 from scipy.interpolate import CubicSpline
 from statsmodels.stats.proportion import proportion_confint
 
+from arviz_loo import arviz_loo, arviz_tail
 from verdiv.estimators import stack
 from verdiv.estimators.archive import FitArchive
 from verdiv.estimators.crosscheck import cross_check
 from verdiv.estimators.psis import psis_loo
 from verdiv.estimators.spline import interpolate, middles, spline_matrix
+
+Floats = npt.NDArray[np.float64]
 
 
 @pytest.mark.parametrize("count", [4, 5, 13, 81])
@@ -56,45 +60,45 @@ def test_cluster_robust_intervals_are_those_of_statsmodels() -> None:
     assert ends == pytest.approx(np.asarray(fit.conf_int())[0], abs=1e-12)
 
 
-def test_leave_one_out_is_that_of_arviz() -> None:
-    """Smoothed densities and tail shapes agree, of tame and of wild observations."""
+def wild_log_likelihood() -> Floats:
+    """Return log likelihoods of 20 observations under 4,000 draws, some with tails beyond trust."""
     rng = np.random.default_rng(0)
     y = rng.standard_t(3, size=20)
     scale = np.exp(rng.normal(size=(4000, 1)))
-    log_likelihood = -0.5 * (y - 0.6 * rng.normal(size=(4000, 1))) ** 2 * scale
-    found = psis_loo(log_likelihood)
-    with stack.quiet():
-        data = stack.inference_data(
-            {
-                "posterior": {"x": rng.normal(size=(4, 1000))},
-                "log_likelihood": {"y": log_likelihood.reshape(4, 1000, -1)},
-            }
-        )
-        expected = stack.load("arviz").loo(data, pointwise=True, var_name="y", reff=1.0)
-    assert found.pareto_k.max() > 0.7
-    if stack.arviz_generation() != 0:
-        # ArviZ 1 fits wild tails otherwise than the generation this follows; tame ones are compared below.
-        assert np.isfinite(np.asarray(expected.elpd_i)).all()
-        return
-    np.testing.assert_allclose(found.elpd, np.asarray(expected["loo_i"]), atol=1e-9)
-    np.testing.assert_allclose(found.pareto_k, np.asarray(expected.pareto_k), atol=1e-9)
+    return np.asarray(-0.5 * (y - 0.6 * rng.normal(size=(4000, 1))) ** 2 * scale)
 
 
-def test_leave_one_out_of_tame_observations_is_that_of_either_arviz() -> None:
-    """Where the tails are tame both generations give the same densities, far closer than their Monte-Carlo error."""
+def tame_log_likelihood() -> Floats:
+    """Return log likelihoods of 20 observations under 4,000 draws that each of them hardly moves."""
     rng = np.random.default_rng(1)
     y = rng.normal(size=20)
-    log_likelihood = -0.5 * (y - 0.1 * rng.normal(size=(4000, 1))) ** 2
-    with stack.quiet():
-        data = stack.inference_data(
-            {
-                "posterior": {"x": rng.normal(size=(4, 1000))},
-                "log_likelihood": {"y": log_likelihood.reshape(4, 1000, -1)},
-            }
-        )
-        expected = stack.load("arviz").loo(data, pointwise=True, var_name="y", reff=1.0)
-    pointwise = expected["loo_i"] if stack.arviz_generation() == 0 else expected.elpd_i
-    np.testing.assert_allclose(psis_loo(log_likelihood).elpd, np.asarray(pointwise), atol=1e-3)
+    return np.asarray(-0.5 * (y - 0.1 * rng.normal(size=(4000, 1))) ** 2)
+
+
+@pytest.mark.parametrize(
+    "log_likelihood", [wild_log_likelihood(), tame_log_likelihood()], ids=["wild", "tame"]
+)
+def test_leave_one_out_is_that_of_arviz(log_likelihood: Floats) -> None:
+    """Densities and tail shapes agree to the last digits, of tame and of wild observations.
+
+    Of 4,000 draws the published tail is 189.7 weights long: this project and ArviZ 0 smooth 190, ArviZ 1 smooths
+    189. That one weight is the whole difference between the generations, so the tail is handed over here.
+    """
+    theirs = arviz_loo(log_likelihood)
+    ours = psis_loo(log_likelihood, tail=arviz_tail(len(log_likelihood)))
+    np.testing.assert_allclose(ours.elpd, theirs.elpd, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(ours.pareto_k, theirs.pareto_k, rtol=0, atol=1e-9)
+
+
+def test_one_weight_of_the_tail_matters_to_wild_observations_only() -> None:
+    """The test above can fail: a tail one weight shorter moves wild entries by far more than its tolerance."""
+    moved = {}
+    for make in (wild_log_likelihood, tame_log_likelihood):
+        whole, shorter = psis_loo(make()), psis_loo(make(), tail=189)
+        moved[make] = np.abs(whole.elpd - shorter.elpd).max()
+        assert (whole.pareto_k.max() > 0.7) == (make is wild_log_likelihood)
+    assert moved[wild_log_likelihood] > 0.01
+    assert moved[tame_log_likelihood] < 1e-4
 
 
 def test_an_archive_is_read_by_arviz(tmp_path: Path) -> None:

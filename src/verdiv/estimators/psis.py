@@ -54,10 +54,9 @@ def _pareto(exceedance: Floats) -> tuple[float, float]:
     return (count * k + PSEUDO * SHRUNK_TO) / (count + PSEUDO), -k / centre
 
 
-def _smooth(log_weight: Floats) -> tuple[Floats, float]:
+def _smooth(log_weight: Floats, tail: int) -> tuple[Floats, float]:
     """Smooth the largest of some log weights; returns them up to a constant, none above 0, and the shape."""
     x = log_weight - log_weight.max()
-    tail = int(np.ceil(min(0.2 * x.size, 3.0 * np.sqrt(x.size))))
     order = np.argpartition(x, x.size - tail - 1)
     cutoff = max(float(x[order[x.size - tail - 1]]), float(np.log(np.finfo(np.float64).tiny)))
     above = np.flatnonzero(x > cutoff)
@@ -76,14 +75,16 @@ def _smooth(log_weight: Floats) -> tuple[Floats, float]:
     return x, k
 
 
-def psis_loo(log_likelihood: Floats) -> PsisLoo:
-    """Leave each observation out.
+def psis_loo(log_likelihood: Floats, *, tail: int | None = None) -> PsisLoo:
+    r"""Leave each observation out.
 
     Parameters
     ----------
     log_likelihood
         Log likelihood of each observation under each posterior draw, shape (draws, P). Draws are taken as
         independent: of chains that mix slowly the tail would be taken a little longer.
+    tail
+        Number of largest weights that are smoothed; :math:`\lceil\min(S/5, 3\sqrt S)\rceil` of S draws if absent.
 
     Returns
     -------
@@ -96,13 +97,14 @@ def psis_loo(log_likelihood: Floats) -> PsisLoo:
     >>> float(psis_loo(np.full((100, 1), -2.0)).elpd[0])
     -2.0
     """
-    points = log_likelihood.shape[1]
+    draws, points = log_likelihood.shape
+    length = int(np.ceil(min(0.2 * draws, 3.0 * np.sqrt(draws)))) if tail is None else tail
     elpd, shape = np.empty(points), np.empty(points)
     for p in range(points):
         y = log_likelihood[:, p]
         if np.ptp(y) == 0.0:
             elpd[p], shape[p] = y[0], -np.inf
             continue
-        weight, shape[p] = _smooth(-y)
+        weight, shape[p] = _smooth(-y, length)
         elpd[p] = _log_mean_exp(weight + y) - _log_mean_exp(weight)
     return PsisLoo(elpd, shape)

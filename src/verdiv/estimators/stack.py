@@ -9,7 +9,6 @@ import os
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import version
 from types import ModuleType
@@ -20,7 +19,6 @@ import numpy.typing as npt
 import xarray as xr
 
 __all__ = [
-    "PointwiseLoo",
     "arrays",
     "arviz_generation",
     "ess_bulk",
@@ -28,7 +26,6 @@ __all__ = [
     "hdi",
     "inference_data",
     "load",
-    "loo",
     "mcse_mean",
     "mcse_sd",
     "quiet",
@@ -122,38 +119,6 @@ def hdi(values: Floats, probability: float) -> tuple[float, float]:
         else:
             low, high = np.asarray(az.hdi(draws, prob=probability, axis=-1))
     return float(low), float(high)
-
-
-@dataclass(frozen=True, slots=True)
-class PointwiseLoo:
-    """PSIS-LOO of each observation."""
-
-    elpd: Floats
-    """Expected log pointwise predictive density, leaving the observation out; shape (P,)."""
-    pareto_k: Floats
-    """Shape of the importance weights' tail; above .7 the entry cannot be trusted. Shape (P,)."""
-
-
-def loo(log_likelihood: Floats) -> PointwiseLoo:
-    """PSIS-LOO from pointwise log likelihoods.
-
-    Parameters
-    ----------
-    log_likelihood
-        Shape (chain, draw, P).
-    """
-    data = inference_data(
-        {
-            "posterior": {"total": log_likelihood.sum(axis=-1)},
-            "log_likelihood": {"y": log_likelihood},
-        }
-    )
-    with quiet():
-        found = load("arviz").loo(data, pointwise=True, var_name="y")
-    pointwise = found["loo_i"] if arviz_generation() == 0 else found.elpd_i
-    return PointwiseLoo(
-        np.asarray(pointwise, dtype=np.float64).ravel(), np.asarray(found.pareto_k, dtype=np.float64).ravel()
-    )
 
 
 def inference_data(
