@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -74,6 +74,22 @@ def _verdict(problems: list[Problem], fix: str | None, form: str) -> Verdict:
     )
 
 
+def _judged(
+    output: str, schema: Mapping[str, Any], form: str, problems: Callable[[Any], Sequence[Problem]]
+) -> Verdict:
+    """Read an output, list its problems, and offer it mended where that leaves none."""
+    reading = read_json(output)
+    if not reading.found:
+        return _verdict([_unread(str(reading.fault))], None, form)
+    found = list(problems(reading.value))
+    if reading.fault is not None:
+        found.insert(0, _unread(reading.fault))
+    if not found:
+        return Verdict(flagged=False)
+    saved = mended(reading.value, schema, schema)
+    return _verdict(found, None if problems(saved) else _dump(saved), form)
+
+
 def _unread(fault: str) -> Problem:
     return Problem("json", f"The reply must be one JSON value and nothing else: {fault}.", True)
 
@@ -131,16 +147,7 @@ class SchemaVerifier:
         Verdict
             Passed only where the whole output is JSON that the schema takes.
         """
-        reading = read_json(output)
-        if not reading.found:
-            return _verdict([_unread(str(reading.fault))], None, self._form)
-        problems = list(self.problems(reading.value))
-        if reading.fault is not None:
-            problems.insert(0, _unread(reading.fault))
-        if not problems:
-            return Verdict(flagged=False)
-        saved = mended(reading.value, self.schema, self.schema)
-        return _verdict(problems, _dump(saved) if self._validator.is_valid(saved) else None, self._form)
+        return _judged(output, self.schema, self._form, lambda value: list(self.problems(value)))
 
     def problems(self, value: Any) -> Iterator[Problem]:
         """Yield what the schema finds wrong with a value, in the order of its places."""
@@ -259,16 +266,7 @@ class PydanticVerifier:
         Verdict
             Passed only where the whole output is JSON that the model takes.
         """
-        reading = read_json(output)
-        if not reading.found:
-            return _verdict([_unread(str(reading.fault))], None, self._form)
-        problems = self._problems(reading.value)
-        if reading.fault is not None:
-            problems.insert(0, _unread(reading.fault))
-        if not problems:
-            return Verdict(flagged=False)
-        saved = mended(reading.value, self._schema, self._schema)
-        return _verdict(problems, _dump(saved) if not self._problems(saved) else None, self._form)
+        return _judged(output, self._schema, self._form, self._problems)
 
     def _problems(self, value: Any) -> list[Problem]:
         """List what the model finds wrong with a value."""

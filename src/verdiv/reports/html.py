@@ -11,18 +11,15 @@ import hashlib
 from functools import cache
 from importlib.resources import files
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment
 from markupsafe import Markup, escape
 
 from verdiv.reports.blocks import Cell, Report
+from verdiv.reports.templating import environment
 from verdiv.reports.words import VERDICTS
 from verdiv.rounding import MISSING
 
 __all__ = ["html_page"]
-
-
-def _kind(block: object) -> str:
-    return type(block).__name__
 
 
 def _cell(value: Cell | str) -> Cell:
@@ -54,18 +51,7 @@ def _style() -> tuple[Markup, str]:
 
 @cache
 def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("verdiv.reports", "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    environment.filters["kind"] = _kind
-    environment.filters["cell"] = _cell
-    environment.filters["one_line"] = _one_line
-    return environment
+    return environment(cell=_cell, one_line=_one_line)
 
 
 def html_page(report: Report) -> str:

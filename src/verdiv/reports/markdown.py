@@ -10,10 +10,11 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment
 from markupsafe import Markup
 
 from verdiv.reports.blocks import Cell, Column, Report
+from verdiv.reports.templating import environment
 from verdiv.reports.words import VERDICTS
 from verdiv.rounding import MISSING
 
@@ -72,23 +73,9 @@ def _rule(column: Column) -> Markup:
     return Markup("---:" if column.numeric else "---")
 
 
-def _kind(block: object) -> str:
-    return type(block).__name__
-
-
 @cache
 def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("verdiv.reports", "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        finalize=escaped,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    environment.filters.update(kind=_kind, written=_written, fenced=_fenced, ruled=_rule)
-    return environment
+    return environment(finalize=escaped, written=_written, fenced=_fenced, ruled=_rule)
 
 
 def markdown_page(report: Report) -> str:

@@ -56,6 +56,18 @@ def between(where: str, name: str, value: object, low: float, high: float) -> It
         )
 
 
+def _outside(
+    record: Rates | Icc | Ease, where: str, low: float, high: float, *, optional: tuple[str, ...] = ()
+) -> list[Fault]:
+    """List the fields of a record that lie outside ``[low, high]``; optional ones may be None."""
+    return [
+        fault
+        for field in fields(record)
+        if (value := getattr(record, field.name)) is not None or field.name not in optional
+        for fault in between(where, field.name, value, low, high)
+    ]
+
+
 def whole(where: str, name: str, value: object, low: int, high: int) -> Iterator[Fault]:
     """Yield a fault when ``value`` is not a whole number from ``low`` to ``high``."""
     if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
@@ -100,13 +112,7 @@ class Rates:
 
     def faults(self, where: str) -> list[Fault]:
         """List what is wrong with the values."""
-        found: list[Fault] = []
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if value is None and field.name in ("lambda1", "lambda2"):
-                continue
-            found += between(where, field.name, value, 0.0, 1.0)
-        return found
+        return _outside(self, where, 0.0, 1.0, optional=("lambda1", "lambda2"))
 
     def shifted(self, **offsets: float) -> Self:
         """Return the rates with some of them moved on the logit scale.
@@ -139,11 +145,7 @@ class Icc:
 
     def faults(self, where: str) -> list[Fault]:
         """List what is wrong with the values."""
-        return [
-            fault
-            for field in fields(self)
-            for fault in between(where, field.name, getattr(self, field.name), 0.0, MAX_ICC)
-        ]
+        return _outside(self, where, 0.0, MAX_ICC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,8 +165,4 @@ class Ease:
 
     def faults(self, where: str) -> list[Fault]:
         """List what is wrong with the values."""
-        return [
-            fault
-            for field in fields(self)
-            for fault in between(where, field.name, getattr(self, field.name), -0.99, 0.99)
-        ]
+        return _outside(self, where, -0.99, 0.99)
