@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import os
+import sys
+import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import zstandard
 
 from convert_tables import mapping_of, outcomes, run
-from verdiv.errors import InputRefused
-from verdiv.runlog.convert import convert
+from verdiv.errors import InputRefused, UsageRefused
+from verdiv.runlog.convert import convert, readers, sources
 from verdiv.runlog.records import AnsweredClass, ErrorClass, PromptKind
 
 NAN = float("nan")
@@ -109,6 +114,69 @@ def test_formats_give_the_same_draws(tmp_path: Path) -> None:
         table = mapping_of({"tokens_in": "n"}, files=[{"match": name}])
         seen.append([(d.task_id, d.correct, d.tokens_in) for d in convert(table, [tmp_path / name]).draws])
     assert seen == [[("a", True, 3), ("b", False, 4), ("c", None, 5)]] * 7
+
+
+@pytest.mark.parametrize("name", ["x.csv.gz", "x.csv.zst", "x.csv"])
+@pytest.mark.parametrize("pack", [gzip.compress, zstandard.compress], ids=["gzip", "zstandard"])
+def test_packed_files_are_told_by_their_bytes(
+    tmp_path: Path, name: str, pack: Callable[[bytes], bytes]
+) -> None:
+    """Gzip and Zstandard are unpacked whatever the file is called; a broken one is refused by its name."""
+    stored = pack(b"task,ok\n" + b"".join(b"t%d,%d\n" % (i, i % 2) for i in range(5000)))
+    (tmp_path / name).write_bytes(stored)
+    draws = convert(mapping_of(files=[{"match": name, "format": "csv"}]), [tmp_path]).draws
+    assert (len(draws), sum(bool(draw.correct) for draw in draws)) == (5000, 2500)
+    (tmp_path / name).write_bytes(stored[:-9])
+    with pytest.raises(InputRefused) as refused:
+        convert(mapping_of(files=[{"match": name, "format": "csv"}]), [tmp_path])
+    assert [fault.where for fault in refused.value.faults] == [f"{tmp_path.name}/{name}"]
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, zstandard.compress], ids=["gzip", "zstandard"])
+def test_a_packed_bomb_is_refused_before_it_is_unpacked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pack: Callable[[bytes], bytes]
+) -> None:
+    """A small file that holds too much is refused once the bound is passed, with little more than it in memory."""
+    monkeypatch.setattr(readers, "MAX_BYTES", 1 << 20)
+    (tmp_path / "x.csv.gz").write_bytes(pack(bytes(64 << 20)))
+    tracemalloc.start()
+    try:
+        with pytest.raises(InputRefused, match="unpacked"):
+            convert(mapping_of(files=[{"match": "*.gz"}]), [tmp_path])
+        assert tracemalloc.get_traced_memory()[1] < 8 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_standard_input_is_read_like_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Standard input gives the draws, the digest and the captured names of a file with its bytes and name."""
+    stored = zstandard.compress(b'{"task": "a", "ok": 1}\n{"task": "b", "ok": 0}\n')
+    path = tmp_path / "trial_3.jsonl"
+    path.write_bytes(stored)
+    table = mapping_of({"replicate": "@trial"}, files=[{"match": "trial_{trial:int}.jsonl"}])
+    expected = convert(table, [path])
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stored)))
+    found = convert(table, ["-"], stdin_name="runs/trial_3.jsonl")
+    assert found.draws == expected.draws
+    assert found.header == expected.header
+    (entry,) = found.ledger.files
+    assert (entry.path, entry.sha256) == ("-", expected.ledger.files[0].sha256)
+
+
+def test_standard_input_needs_a_name_where_names_are_captured(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a name the first template without captures reads it; where there is none, that is refused."""
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"task,ok\na,1\n")))
+    assert len(convert(mapping_of(files=[{"match": ["{arm}.csv", "*.csv"]}]), ["-"]).draws) == 1
+    with pytest.raises(UsageRefused, match="stdin-name"):
+        convert(mapping_of(files=[{"match": "{arm}.csv"}]), ["-"])
+
+
+def test_too_long_a_standard_input_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Standard input without end fills no disk."""
+    monkeypatch.setattr(sources, "MAX_STREAM", 1 << 20)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(bytes(3 << 20))))
+    with pytest.raises(InputRefused, match="at most 1048576 bytes"):
+        convert(mapping_of(files=[{"match": "*.csv"}]), ["-"])
 
 
 def test_nested_paths_wildcards_and_passed_elements(tmp_path: Path) -> None:

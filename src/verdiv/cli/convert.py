@@ -21,10 +21,11 @@ Examples:
   verdiv convert --mapping reflexion-alfworld runs/ -o alfworld.runlog.jsonl
   verdiv convert --mapping cruxeval scored.json -o crux.runlog.jsonl.zst
   verdiv convert --mapping mine.toml --dry-run logs/
-  verdiv convert --mapping mine.toml --strict a.csv b.csv -o run.runlog.parquet
+  verdiv convert --mapping mine.toml --strict a.csv b.csv.gz -o run.runlog.parquet
+  curl -s https://example.org/log.jsonl.zst | verdiv convert --mapping mine.toml - -o run.runlog.jsonl
 
-Shipped mappings are named without a path: cruxeval, intercode-sql, reflexion-alfworld, structured-output.
-`verdiv init mapping` writes an annotated mapping for logs of your own."""
+Shipped mappings are named without a path: bfcl, cruxeval, intercode-sql, llmperf, lm-eval, reflexion-alfworld,
+reflexion-programming, structured-output. `verdiv init mapping` writes an annotated mapping for logs of your own."""
 
 
 def _check(conversion: Conversion, strict: bool) -> bool:
@@ -37,7 +38,10 @@ def _check(conversion: Conversion, strict: bool) -> bool:
 
 @app.command(epilog=EXAMPLES)
 def convert(
-    sources: Annotated[list[Path], typer.Argument(metavar="SOURCE...", help="Files, and folders to search.")],
+    sources: Annotated[
+        list[Path],
+        typer.Argument(metavar="SOURCE...", help="Files, folders to search; - is standard input."),
+    ],
     mapping: Annotated[str, typer.Option("--mapping", help="Name of a shipped mapping, or a mapping file.")],
     out: Annotated[
         Path | None,
@@ -49,6 +53,10 @@ def convert(
     strict: Annotated[
         bool, typer.Option("--strict", help="End with 1, and write nothing, if a row is rejected.")
     ] = False,
+    stdin_name: Annotated[
+        str | None,
+        typer.Option("--stdin-name", help="Path under which the mapping's templates see standard input."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the ledger as JSON.")] = False,
     force: options.Force = False,
 ) -> int:
@@ -70,7 +78,7 @@ def convert(
     if out is not None and not dry_run and not piped and not is_stream(out):
         refuse_taken(out, overwrite=force)
     with ProgressBar() as progress:
-        conversion = conversions.convert(mapping, sources, progress=progress)
+        conversion = conversions.convert(mapping, sources, stdin_name=stdin_name, progress=progress)
     if dry_run:
         typer.echo(ledger_text.preview(conversion), nl=False)
     shown = _ledger_json(conversion.ledger) if as_json else ledger_text.ledger(conversion)

@@ -21,6 +21,7 @@ from typing import BinaryIO, Protocol, Self, TypeAlias, cast
 import zstandard
 
 from verdiv.errors import Fault, InputRefused
+from verdiv.runlog.frames import FrameWalk
 
 __all__ = ["MAX_LINE", "Progress", "Source", "line_blocks", "unreadable"]
 
@@ -45,8 +46,10 @@ Progress: TypeAlias = Callable[[int, int | None], None]
 class _Unpacker(Protocol):
     """Turns stored bytes into plain ones, a bounded number at a time."""
 
-    unfinished: bool
-    """The stored bytes ended in the middle."""
+    @property
+    def unfinished(self) -> bool:
+        """Whether the stored bytes ended in the middle; known at the end."""
+        ...
 
     def read(self, size: int) -> bytes:
         """Return at most ``size`` plain bytes; none at the end."""
@@ -96,11 +99,21 @@ class _Zstd:
     """Zstandard frames one after the other."""
 
     def __init__(self, read: Callable[[int], bytes]) -> None:
-        self.unfinished = False
+        self._frames = FrameWalk()
+        self._read = read
         unpacker = zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW)
         self._stream = unpacker.stream_reader(
-            cast(BinaryIO, _Readable(read)), read_size=BLOCK, read_across_frames=True
+            cast(BinaryIO, _Readable(self._seen)), read_size=BLOCK, read_across_frames=True
         )
+
+    def _seen(self, size: int) -> bytes:
+        stored = self._read(size)
+        self._frames.take(stored)
+        return stored
+
+    @property
+    def unfinished(self) -> bool:
+        return not self._frames.between
 
     def read(self, size: int) -> bytes:
         return bytes(self._stream.read(size))
@@ -185,6 +198,11 @@ class Source:
         if self._progress is not None:
             self._progress(self.stored, self.total)
         return data
+
+    @property
+    def packed(self) -> bool:
+        """Whether it is compressed as a whole."""
+        return not isinstance(self._unpacker, _Plain)
 
     @property
     def parquet(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Mapping as MappingType
@@ -9,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from verdiv.errors import Fault, InputRefused
+from verdiv.errors import Fault, InputRefused, UsageRefused
 from verdiv.runlog.convert.chains import Linker, place_ranks
 from verdiv.runlog.convert.ledger import Books, Example, FileEntry, Ledger
 from verdiv.runlog.convert.mappings import load_mapping, parse_mapping
@@ -18,7 +19,13 @@ from verdiv.runlog.convert.readers import Bad, file_digest, read_documents
 from verdiv.runlog.convert.records import Expander, LookupTable, iterate_records
 from verdiv.runlog.convert.rows import Excluder, Row, RowMaker
 from verdiv.runlog.convert.schema import FileRule, Lookup, Mapping
-from verdiv.runlog.convert.sources import SourceFile, collect
+from verdiv.runlog.convert.sources import (
+    STANDARD_INPUT,
+    SourceFile,
+    collect,
+    standard_input,
+    unpacked_name,
+)
 from verdiv.runlog.convert.templates import Template, parse_template
 from verdiv.runlog.convert.values import RowRefused
 from verdiv.runlog.records import RUNLOG_SCHEMA, Draw, Header, ModelCard, Serving
@@ -73,6 +80,7 @@ def convert(
     mapping: Mapping | MappingType[str, Any] | str | Path,
     sources: Sequence[Path | str],
     *,
+    stdin_name: str | None = None,
     progress: Progress | None = None,
 ) -> Conversion:
     r"""Turn files of any shape into the records of a run log, as a mapping says.
@@ -82,7 +90,11 @@ def convert(
     mapping
         A mapping, a table that holds one, the name of a shipped one, or the path of a file.
     sources
-        Files and folders; folders are searched. Files that no template matches are listed in the ledger.
+        Files and folders; folders are searched; ``-`` is standard input. Files that no template matches are
+        listed in the ledger.
+    stdin_name
+        Path under which templates see standard input; if absent, one that fits the first template that captures
+        nothing.
     progress
         Called before each file and after the last one.
 
@@ -112,7 +124,27 @@ def convert(
     ([True, False, None], True)
     """
     table = _as_mapping(mapping)
-    found = collect([Path(source) for source in sources])
+    with contextlib.ExitStack() as opened:
+        files = [Path(source) for source in sources if str(source) != STANDARD_INPUT]
+        found = list(collect(files))
+        if len(files) < len(sources):
+            name = _stream_name(table) if stdin_name is None else stdin_name
+            found.append(opened.enter_context(standard_input(name)))
+        return _converted(table, found, progress)
+
+
+def _stream_name(mapping: Mapping) -> str:
+    """Return a name for standard input that the mapping reads."""
+    texts = [text for rule in mapping.files for text in rule.match]
+    plain = next((text for text in texts if not parse_template(text).names), None)
+    if plain is None:
+        expected = "a name that one of these matches: " + ", ".join(texts)
+        fault = Fault(STANDARD_INPUT, expected, "none", "give it with --stdin-name")
+        raise UsageRefused("Standard input needs a name.", [fault])
+    return plain.replace("*", "stdin")
+
+
+def _converted(table: Mapping, found: Sequence[SourceFile], progress: Progress | None) -> Conversion:
     plans, unmatched, idle = _plan(table, found)
     run = _Run(
         table,
@@ -212,16 +244,16 @@ def _digests(plans: Sequence[_Plan]) -> list[str]:
 def _read(run: _Run, plan: _Plan, number: int) -> int:
     """Read one file into rows or into its lookup; return how many records it held."""
     source, rule = plan.source, plan.rule
-    stem = source.path.name.removesuffix(".gz").rpartition(".")
+    stem = unpacked_name(source.name).rpartition(".")
     folder = source.components[-2] if len(source.components) > 1 else ""
     names: dict[str, Any] = dict(plan.captures)
     names["file"] = {
-        "name": source.path.name,
+        "name": source.name,
         "stem": stem[0] or stem[2],
         "folder": folder,
         "path": source.label,
     }
-    documents = read_documents(source.path, source.label, rule.format)
+    documents = read_documents(source, rule.format)
     if isinstance(rule, Lookup):
         table = next(table for table in run.lookups if table.lookup is rule)
         paths = None if rule.records is None else (rule.records,)

@@ -8,16 +8,17 @@ object is refused, since one of the two values would vanish.
 from __future__ import annotations
 
 import csv
-import gzip
 import hashlib
 import io
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from verdiv.errors import Fault, InputRefused
+from verdiv.runlog.convert.sources import SourceFile, unpacked_name
+from verdiv.runlog.lines import Source
 
 __all__ = ["Bad", "Document", "file_digest", "read_documents"]
 
@@ -61,15 +62,13 @@ def file_digest(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def read_documents(path: Path, label: str, form: str) -> Iterator[Document | Bad]:
+def read_documents(source: SourceFile, form: str) -> Iterator[Document | Bad]:
     """Read a file as documents.
 
     Parameters
     ----------
-    path
-        The file; a name that ends in ``.gz`` is decompressed.
-    label
-        How messages name it.
+    source
+        The file; what begins as gzip or Zstandard does is unpacked, whatever its name.
     form
         ``json``, ``jsonl``, ``csv``, ``tsv``, ``parquet``, or ``auto`` to tell by the name and, for JSON, by
         whether the first line is a document of its own that others follow.
@@ -79,7 +78,7 @@ def read_documents(path: Path, label: str, form: str) -> Iterator[Document | Bad
     InputRefused
         The file as a whole cannot be read in that format.
     """
-    name = path.name.removesuffix(".gz").lower()
+    path, label, name = source.path, source.label, unpacked_name(source.name.lower())
     if form == "auto":
         endings = {".csv": "csv", ".tsv": "tsv", ".parquet": "parquet", ".jsonl": "jsonl", ".ndjson": "jsonl"}
         form = endings.get(Path(name).suffix, "auto")
@@ -98,15 +97,18 @@ def read_documents(path: Path, label: str, form: str) -> Iterator[Document | Bad
 
 
 def _text(path: Path, label: str) -> str:
-    opener = gzip.open if path.name.endswith(".gz") else open
+    content = bytearray()
     try:
-        with opener(path, "rb") as stream:
-            content = stream.read(MAX_BYTES + 1)
-    except (OSError, EOFError) as error:
-        got = getattr(error, "strerror", None) or str(error)
-        raise _refused(label, "a readable file", got, "check the file") from error
+        with Source(path) as stream:
+            while len(content) <= MAX_BYTES and (block := stream.read()):
+                content += block
+            if stream.cut:
+                raise _refused(label, "a packed file that is whole", "one that breaks off", "pack it again")
+    except InputRefused as error:
+        faults = [replace(fault, where=label) for fault in error.faults]
+        raise InputRefused("A source cannot be read.", faults) from error
     if len(content) > MAX_BYTES:
-        raise _refused(label, f"at most {MAX_BYTES} bytes", "a larger file", "split it")
+        raise _refused(label, f"at most {MAX_BYTES} bytes, unpacked", "more", "split it")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

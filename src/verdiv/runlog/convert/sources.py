@@ -1,16 +1,29 @@
-"""Which files the sources hold, in an order that reads numbers in names as numbers."""
+"""Which files the sources hold, in an order that reads numbers in names as numbers.
+
+Standard input is one of them: it is copied to a temporary file, under the name that templates are to see, so that it
+is read, digested and looked up like any other file and never held in memory as a whole.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
-from collections.abc import Iterable, Sequence
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from verdiv.errors import Fault, InputRefused
 
-__all__ = ["SourceFile", "collect", "natural_key"]
+__all__ = ["STANDARD_INPUT", "SourceFile", "collect", "natural_key", "standard_input", "unpacked_name"]
+
+STANDARD_INPUT = "-"
+"""How standard input is named among the sources."""
+
+MAX_STREAM = 8 << 30
+"""Stored bytes that are taken from standard input."""
 
 MAX_FILES = 100_000
 """Files under all sources together."""
@@ -33,6 +46,47 @@ class SourceFile:
     """Components of its path, outermost first, for the templates."""
     skipped: str = ""
     """Why the file is listed and never read; empty where it may be read."""
+
+    @property
+    def name(self) -> str:
+        """Name of the file, which may tell its format."""
+        return self.components[-1] if self.label == STANDARD_INPUT else self.path.name
+
+
+def unpacked_name(name: str) -> str:
+    """Drop the ending of a packed file.
+
+    Examples
+    --------
+    >>> unpacked_name("a.csv.gz"), unpacked_name("b.jsonl.zst"), unpacked_name("c.json")
+    ('a.csv', 'b.jsonl', 'c.json')
+    """
+    return name.removesuffix(".gz").removesuffix(".zst")
+
+
+@contextlib.contextmanager
+def standard_input(name: str) -> Iterator[SourceFile]:
+    """Give standard input as a file for as long as the context is open.
+
+    Parameters
+    ----------
+    name
+        Path under which the templates of a mapping see it.
+
+    Raises
+    ------
+    InputRefused
+        It holds more than :data:`MAX_STREAM` bytes.
+    """
+    components = tuple(part for part in name.split("/") if part)
+    with tempfile.NamedTemporaryFile(prefix="verdiv-") as copy:
+        while block := sys.stdin.buffer.read(1 << 20):
+            copy.write(block)
+            if copy.tell() > MAX_STREAM:
+                fault = Fault(STANDARD_INPUT, f"at most {MAX_STREAM} bytes", "more", "name the file instead")
+                raise InputRefused("A source cannot be read.", [fault])
+        copy.flush()
+        yield SourceFile(Path(copy.name), STANDARD_INPUT, components)
 
 
 def natural_key(text: str) -> tuple[tuple[tuple[int, int, str], ...], ...]:
@@ -77,13 +131,15 @@ def collect(sources: Iterable[Path]) -> Sequence[SourceFile]:
 
 
 def _files_of(source: Path) -> Iterable[SourceFile]:
-    root = source.resolve(strict=True)
-    if root.is_file():
-        yield SourceFile(source, source.name, root.parts)
+    if source.is_file():
+        yield SourceFile(source, source.name, source.resolve(strict=True).parts)
         return
-    if not root.is_dir():
-        fault = Fault(str(source), "a file or a folder", "a pipe or a device", "save it to a file first")
+    if source.exists() and not source.is_dir():
+        fault = Fault(
+            str(source), "a file or a folder", "a pipe or a device", "hand it over as standard input, -"
+        )
         raise InputRefused("A source cannot be read.", [fault])
+    root = source.resolve(strict=True)
     base = source.name or root.name
     for folder, names, leaves in os.walk(root, onerror=_raise):
         here = Path(folder)
