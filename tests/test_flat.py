@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pandas.testing import assert_series_equal
 
 from strategies import contradictions, draw_lists
-from verdiv.analysis import tallying
+from verdiv.analysis import dealing, tallying
 from verdiv.analysis.tallyfile import write_tally
 from verdiv.analysis.tallying import tally_logs
 from verdiv.errors import InputRefused
@@ -30,6 +30,7 @@ from verdiv.runlog.lines import Source
 from verdiv.runlog.parquet import ARROW_SCHEMA
 from verdiv.runlog.reader import iter_draws, read_run_log
 from verdiv.runlog.records import Draw
+from verdiv.runlog.spans import framed, line_spans
 from verdiv.runlog.writer import write_run_log
 
 
@@ -188,3 +189,106 @@ def test_equal_columns_are_one_and_cannot_be_written_to() -> None:
     join = Joiner(np.array([5, 0, 1, 2, 3, 4, 6, 7]))
     assert join([first, third]) is join([second, third])
     np.testing.assert_array_equal(join([third, first]), [0, 0, 0, 0, 1, 0, 0, 0])
+
+
+def parts_of(path: Path, out: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[bytes, int]:
+    """Tally a JSONL log by two processes where it can be cut; return the file and how many stretches were dealt."""
+    seen: list[int] = []
+    linked = dealing.linked
+
+    def spy(stretches: Any, frame: Any) -> Any:
+        found = linked(stretches, frame)
+        seen.append(0 if found is None else len(found))
+        return found
+
+    monkeypatch.setattr(tallying, "linked", spy)
+    monkeypatch.setattr(tallying, "SHARED_BYTES", 1)
+    write_tally(out, tally_logs([str(path)], workers=2), overwrite=True)
+    return out.read_bytes(), sum(seen)
+
+
+def test_stretches_of_a_jsonl_log_make_its_tally(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lines read and dealt by two processes make the tally that one process makes, byte by byte."""
+    log = tmp_path / "run.runlog.jsonl"
+    simulate_to_file(log, tasks=20, seed=3)
+    write_tally(tmp_path / "one", tally_logs([str(log)], workers=1))
+    together, stretches = parts_of(log, tmp_path / "two", monkeypatch)
+    assert stretches == 2
+    assert together == (tmp_path / "one").read_bytes()
+
+
+@pytest.mark.parametrize(
+    "harm", ["no footer", "no last line end", "edited", "moved", "dropped", "footer count"]
+)
+def test_a_log_out_of_order_is_read_as_a_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, harm: str
+) -> None:
+    """What stretches cannot judge is judged by the reader of the whole log, with its words."""
+    log, bad = tmp_path / "run.runlog.jsonl", tmp_path / "bad.runlog.jsonl"
+    simulate_to_file(log, tasks=20, seed=3)
+    lines = log.read_bytes().split(b"\n")
+    middle = len(lines) // 2
+    if harm == "no footer":
+        lines = [*lines[:-2], b""]
+    elif harm == "no last line end":
+        lines = lines[:-1]
+    elif harm == "edited":
+        lines[middle] = lines[middle].replace(b'"billed":', b'"billed": ')
+    elif harm == "moved":
+        lines[middle], lines[middle + 1] = lines[middle + 1], lines[middle]
+    elif harm == "dropped":
+        del lines[middle]
+    else:
+        lines[-2] = lines[-2].replace(b'"draws":', b'"draws":1')
+    bad.write_bytes(b"\n".join(lines))
+    told: list[Any] = []
+    for shared in (False, True):
+        try:
+            if shared:
+                data, stretches = parts_of(bad, tmp_path / "out", monkeypatch)
+                assert stretches == 0
+            else:
+                write_tally(tmp_path / "out", tally_logs([str(bad)], workers=1))
+                data = (tmp_path / "out").read_bytes()
+            told.append(data)
+        except InputRefused as error:
+            told.append(str(error))
+    assert told[0] == told[1]
+    assert isinstance(told[0], bytes) == (harm in ("no footer", "no last line end"))
+
+
+@pytest.mark.parametrize("field", ["draw_id", "parent", "copy_of"])
+def test_names_of_a_parquet_log_are_held_together(tmp_path: Path, field: str) -> None:
+    """A tally refuses a draw_id that stands twice and a link to a draw that is not there, as a reader does."""
+    good, bad = tmp_path / "good.runlog.parquet", tmp_path / "bad.runlog.parquet"
+    simulate_to_file(good, tasks=12, seed=1)
+    table = pq.read_table(good)
+    values = table[field].to_pylist()
+    values[-1] = values[0] if field == "draw_id" else "nobody"
+    column = pa.array(values, pa.string())
+    table = table.set_column(table.schema.get_field_index(field), table.schema.field(field), column)
+    pq.write_table(table.replace_schema_metadata(pq.read_metadata(good).metadata), bad)
+    told = []
+    for read in (lambda: read_run_log(bad), lambda: tally_logs([str(bad)])):
+        with pytest.raises(InputRefused) as refused:
+            read()
+        told.append([str(fault) for fault in refused.value.faults])
+    assert told[0] == told[1]
+    assert len(told[0]) >= 1
+
+
+def test_lines_are_cut_at_their_ends(tmp_path: Path) -> None:
+    """Stretches cover every byte between header and footer once, each a number of whole lines."""
+    log = tmp_path / "run.runlog.jsonl"
+    simulate_to_file(log, tasks=12, seed=3)
+    data = log.read_bytes()
+    frame = framed(str(log))
+    assert frame is not None
+    assert data[: frame.start].count(b"\n") == data[frame.end :].count(b"\n") == 1
+    for count in (1, 2, 7, 100_000):
+        spans = line_spans(str(log), frame, count)
+        assert b"".join(data[a:b] for a, b in spans) == data[frame.start : frame.end]
+        assert all(data[b - 1 : b] == b"\n" for _, b in spans)
+    (tmp_path / "empty").write_bytes(b"")
+    assert framed(str(tmp_path / "empty")) is None
+    assert framed(str(tmp_path / "missing")) is None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -16,7 +16,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from verdiv.estimators.observations import IntArray
-from verdiv.runlog.flat import FLAT_SCHEMA, LABELS, ParquetSpan
+from verdiv.runlog.flat import FLAT_SCHEMA, LABELS, ParquetSpan, chunk_batch
+from verdiv.runlog.names import NameHashes
+from verdiv.runlog.spans import Frame, JsonlSpan, Uneven
 
 __all__ = [
     "BUCKET_ROWS",
@@ -25,8 +27,11 @@ __all__ = [
     "Hand",
     "Part",
     "Seen",
+    "Stretch",
     "bucket_count",
-    "deal_span",
+    "deal_groups",
+    "deal_lines",
+    "linked",
     "read_parts",
 ]
 
@@ -83,6 +88,8 @@ class Part:
     rows: int
     labels: Mapping[str, tuple[str, ...]]
     """Column to the names behind its numbers."""
+    before: int
+    """Draws of the log that stand before the first whose ``row`` is 0."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +99,10 @@ class Hand:
     parts: tuple[Part, ...]
     """One a bucket."""
     seen: Seen
+
+    def behind(self, rows: int) -> Hand:
+        """Return the same draws, with so many others of their log before them."""
+        return Hand(tuple(replace(part, before=rows) for part in self.parts), self.seen)
 
 
 @dataclass(frozen=True)
@@ -163,10 +174,10 @@ class Dealer:
         if self._held >= DEALT_AT_ONCE:
             self._flush()
 
-    def hand(self) -> Hand:
-        """Return what was dealt, once the files are closed."""
+    def hand(self, before: int = 0) -> Hand:
+        """Return what was dealt, once the files are closed, and how many draws of the log stand before."""
         labels = {name: tuple(places) for name, places in self._names.items()}
-        parts = [Part(path, rows, labels) for path, rows in zip(self.paths, self.rows, strict=True)]
+        parts = [Part(path, rows, labels, before) for path, rows in zip(self.paths, self.rows, strict=True)]
         return Hand(tuple(parts), self.seen)
 
     def _stored(self, name: str, column: Any) -> Any:
@@ -212,7 +223,20 @@ class Dealer:
                 self.rows[i] += ends[i + 1] - ends[i]
 
 
-def deal_span(path: str, log: int, bench: Bench, groups: tuple[int, int], name: str) -> Hand:
+@dataclass(frozen=True)
+class Stretch:
+    """A stretch of a log that was read and dealt by itself."""
+
+    hand: Hand
+    rows: int
+    names: NameHashes
+    first: str | None = None
+    """Link of its first line to what stands before it, where the log is JSONL."""
+    head: str | None = None
+    """Digest of its last line."""
+
+
+def deal_groups(path: str, log: int, bench: Bench, groups: tuple[int, int], name: str) -> Stretch:
     """Deal some row groups of a Parquet log; what several processes do at once.
 
     Raises
@@ -225,7 +249,37 @@ def deal_span(path: str, log: int, bench: Bench, groups: tuple[int, int], name: 
         for batch in span.batches():
             dealer.add(batch, log)
     span.faults.refuse()
-    return dealer.hand()
+    hand = dealer.hand()
+    return Stretch(hand, sum(part.rows for part in hand.parts), span.names)
+
+
+def deal_lines(path: str, log: int, bench: Bench, lines: tuple[int, int], name: str) -> Stretch | None:
+    """Deal some lines of a JSONL log; None where anything is out of order with them."""
+    span, names = JsonlSpan(path, lines), NameHashes()
+    try:
+        with Dealer(bench, name) as dealer:
+            for chunk in span.chunks():
+                batch = chunk_batch(chunk, span.rows - len(chunk))
+                names.add(batch)
+                dealer.add(batch, log)
+    except Uneven:
+        return None
+    return Stretch(dealer.hand(), span.rows, names, span.first, span.head)
+
+
+def linked(stretches: Sequence[Stretch | None], frame: Frame) -> list[Stretch] | None:
+    """Put the stretches of a JSONL log together; None unless every link and name holds, from header to footer."""
+    head, rows, names = frame.header, 0, NameHashes()
+    out = []
+    for stretch in stretches:
+        if stretch is None or stretch.first != head or stretch.head is None:
+            return None
+        out.append(replace(stretch, hand=stretch.hand.behind(rows)))
+        head, rows = stretch.head, rows + stretch.rows
+        names.take(stretch.names)
+    footer = frame.footer
+    whole = footer.prev == footer.head == head and footer.draws == rows and names.hold()
+    return out if whole else None
 
 
 def read_parts(parts: Sequence[Part], columns: Sequence[str] | None = None) -> Any:
@@ -247,6 +301,9 @@ def read_parts(parts: Sequence[Part], columns: Sequence[str] | None = None) -> A
         with pa.memory_map(str(part.path)) as stored:
             options = pa.ipc.IpcReadOptions(included_fields=wanted)
             table = pa.ipc.open_file(stored, options=options).read_all()
+        if part.before and "row" in table.column_names:
+            rows = pa.array(table["row"].to_numpy() + part.before)
+            table = table.set_column(table.column_names.index("row"), "row", rows)
         for name in LABELS:
             if name in table.column_names:
                 own = [names[name].setdefault(text, len(names[name])) for text in part.labels[name]]

@@ -21,8 +21,11 @@ from verdiv.analysis.dealing import (
     Hand,
     Part,
     Seen,
+    Stretch,
     bucket_count,
-    deal_span,
+    deal_groups,
+    deal_lines,
+    linked,
     read_parts,
 )
 from verdiv.analysis.flatcolumns import flat_draws
@@ -35,7 +38,9 @@ from verdiv.preregistration import Preregistration
 from verdiv.runlog.flat import FlatLog
 from verdiv.runlog.joins import header_findings
 from verdiv.runlog.lines import Source
+from verdiv.runlog.names import NameHashes
 from verdiv.runlog.records import Header
+from verdiv.runlog.spans import framed, line_spans
 from verdiv.runlog.table import Finding, InputFile
 
 __all__ = [
@@ -50,6 +55,9 @@ __all__ = [
 
 SHARED_ROWS = 500_000
 """Draws from which several processes read one Parquet log."""
+
+SHARED_BYTES = 100_000_000
+"""Length from which several processes read one JSONL log that is not packed."""
 
 Progress = Callable[..., None]
 
@@ -265,22 +273,23 @@ Said = tuple[Header, InputFile, tuple[Finding, ...]]
 def _deal_log(
     path: str, index: int, bench: Bench, helpers: Helpers, say: Progress
 ) -> tuple[Said, list[Hand]]:
-    """Deal one log's draws: by itself, or row groups of a long Parquet log by several processes."""
+    """Deal one log's draws: by itself, or stretches of a long one by several processes."""
     say(f"reading {Path(path).name}")
     with Source(path) as source:
         log = FlatLog(source)
-        spans = log.spans(helpers.workers) if log.draws is not None and log.draws >= SHARED_ROWS else ()
-        if len(spans) > 1:
-            files = [f"{index}-{i}" for i in range(len(spans))]
-            hands = list(helpers.map(partial(deal_span, path, index, bench), spans, files))
-            rows = sum(part.rows for hand in hands for part in hand.parts)
-            log.pass_over(rows)
-        else:
+        stretches = _deal_apart(path, index, bench, helpers, log)
+        if stretches is None:
             with Dealer(bench, str(index)) as dealer:
                 for batch in log.batches():
                     dealer.add(batch, index)
-                    say(f"reading {Path(path).name}", log.rows, log.draws)
+                    say(f"reading {Path(path).name}", source.stored, source.total)
             hands = [dealer.hand()]
+        else:
+            hands = [stretch.hand for stretch in stretches]
+            names = NameHashes()
+            for stretch in stretches:
+                names.take(stretch.names)
+            log.read_apart(sum(stretch.rows for stretch in stretches), names)
         log.finish()
         if log.rows == 0:
             raise InputRefused(
@@ -289,3 +298,26 @@ def _deal_log(
             )
         file = InputFile(source.path, source.digest(), log.rows, 0, log.status, log.header.gate.value)
         return (log.header, file, log.findings), hands
+
+
+def _deal_apart(path: str, index: int, bench: Bench, helpers: Helpers, log: FlatLog) -> list[Stretch] | None:
+    """Deal stretches of a long log by several processes; None where it is short, packed, or not in order."""
+    count = helpers.workers
+    files = [f"{index}-{i}" for i in range(count)]
+    if count < 2:
+        return None
+    if log.draws is not None:
+        groups = log.spans(count) if log.draws >= SHARED_ROWS else ()
+        if len(groups) < 2:
+            return None
+        return list(helpers.map(partial(deal_groups, path, index, bench), groups, files[: len(groups)]))
+    source = log.source
+    if source.packed or source.total is None or source.total < SHARED_BYTES:
+        return None
+    frame = framed(path)
+    if frame is None:
+        return None
+    lines = line_spans(path, frame, count)
+    return linked(
+        list(helpers.map(partial(deal_lines, path, index, bench), lines, files[: len(lines)])), frame
+    )

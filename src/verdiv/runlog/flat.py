@@ -28,13 +28,14 @@ from verdiv.runlog.checks import draw_faults
 from verdiv.runlog.columns import MISSING, Chunk, Masked
 from verdiv.runlog.jsonl import FaultList
 from verdiv.runlog.lines import Source
+from verdiv.runlog.names import NameHashes
 from verdiv.runlog.parquet import ARROW_SCHEMA, ParquetLog
-from verdiv.runlog.passes import JsonlPass
+from verdiv.runlog.passes import JsonlPass, ParquetPass
 from verdiv.runlog.records import SHA256_PATTERN, STAMP_PATTERN, Draw, Header
 from verdiv.runlog.stamps import instants, no_times
 from verdiv.runlog.table import Finding, Status
 
-__all__ = ["FLAT_SCHEMA", "LABELS", "FlatLog", "ParquetSpan", "faulty", "flatten"]
+__all__ = ["FLAT_SCHEMA", "LABELS", "FlatLog", "ParquetSpan", "chunk_batch", "faulty", "flatten"]
 
 IDS = ("draw_id", "copy_of", "parent")
 LABELS = (
@@ -112,6 +113,7 @@ class ParquetSpan:
     def __init__(self, file: str | BinaryIO, where: str, groups: tuple[int, int] | None = None) -> None:
         self.where = where
         self.faults = FaultList(where)
+        self.names = NameHashes()
         self._file = pq.ParquetFile(file, read_dictionary=DICTIONARIES)
         metadata = self._file.metadata
         self._groups = range(*groups) if groups else range(metadata.num_row_groups)
@@ -144,6 +146,7 @@ class ParquetSpan:
             draw = msgspec.convert({"record": "draw", **values}, Draw)
             for fault in draw_faults(draw, self.where, first + row + 1):
                 self.faults.add(fault)
+        self.names.add(flat)
         yield flat
 
 
@@ -168,6 +171,8 @@ class FlatLog:
         self._parquet: ParquetLog | None = None
         self._faults = FaultList(source.path)
         self._findings: list[Finding] = []
+        self._names = NameHashes()
+        self._apart = False
         if source.parquet:
             whole = Path(source.path).is_file()
             self._file: str | BinaryIO = (
@@ -188,7 +193,7 @@ class FlatLog:
     def status(self) -> Status:
         """Whether the log was ended by its footer; known at the end."""
         if self._jsonl is not None:
-            return self._jsonl.status
+            return "complete" if self._apart else self._jsonl.status
         return "complete" if self._parquet is not None and self._parquet.footer is not None else "incomplete"
 
     @property
@@ -209,9 +214,11 @@ class FlatLog:
         ends = [groups * i // count for i in range(count + 1)]
         return tuple((a, b) for a, b in itertools.pairwise(ends) if b > a)
 
-    def pass_over(self, rows: int) -> None:
-        """Take note that all draws were read elsewhere."""
+    def read_apart(self, rows: int, names: NameHashes) -> None:
+        """Take note that all draws were read apart from each other, and what they are called."""
         self.rows = rows
+        self._names = names
+        self._apart = True
 
     def batches(self) -> Iterator[Any]:
         """Yield record batches of :data:`FLAT_SCHEMA`, in the order of the log."""
@@ -223,7 +230,8 @@ class FlatLog:
     def finish(self) -> None:
         """Raise with all faults of the draws, if there is any."""
         if self._jsonl is not None:
-            self._jsonl.finish()
+            if not self._apart:
+                self._jsonl.finish()
             return
         log, where = self._parquet, self.source.path
         assert log is not None
@@ -240,19 +248,29 @@ class FlatLog:
             )
             raise InputRefused(f"{where} refused", [fault])
         self._faults.refuse()
+        if not self._names.hold():
+            self._look_names_up()
+
+    def _look_names_up(self) -> None:
+        """Read the log draw by draw, which tells the names that stand twice or are missing."""
+        slow = ParquetPass(self.source, self._file)
+        for _ in slow.chunks({}):
+            pass
+        slow.finish()
 
     def _from_jsonl(self) -> Iterator[Any]:
         assert self._jsonl is not None
         for chunk in self._jsonl.chunks({}):
-            yield _chunk_batch(chunk, self.rows)
+            yield chunk_batch(chunk, self.rows)
 
     def _from_parquet(self) -> Iterator[Any]:
         span = ParquetSpan(self._file, self.source.path)
         yield from span.batches()
-        self._faults = span.faults
+        self._faults, self._names = span.faults, span.names
 
 
-def _chunk_batch(chunk: Chunk, first: int) -> Any:
+def chunk_batch(chunk: Chunk, first: int) -> Any:
+    """Return draws as a batch of :data:`FLAT_SCHEMA`; ``first`` is the place of the first of them in its log."""
     arrays = []
     for field in FLAT_SCHEMA:
         name = field.name
