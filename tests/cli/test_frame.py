@@ -64,6 +64,20 @@ def test_help_imports_nothing_heavy(words: list[str]) -> None:
     assert done.returncode == 0, done.stderr
 
 
+def test_a_run_from_log_to_report_imports_no_second_opinion(tmp_path: Path) -> None:
+    """The default engine, rules, audit and report do without the libraries that tests hold them to."""
+    slow = ("arviz", "matplotlib", "nutpie", "pymc", "scipy.stats", "statsmodels", "xarray")
+    script = (
+        "import sys; from verdiv.cli.app import run; code = run(sys.argv[1:]);"
+        f"loaded = [name for name in {slow!r} if name in sys.modules];"
+        "sys.exit(f'code {code}, loaded {loaded}' if code or loaded else 0)"
+    )
+    words = ["demo", "-o", str(tmp_path / "out"), "--draws", "100"]
+    done = subprocess.run([sys.executable, "-c", script, *words], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "out" / "report.html").exists()
+
+
 @pytest.mark.parametrize("name", list(COMMANDS))
 def test_every_help_page_has_examples_that_parse(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Each subcommand shows how it is called, and the examples name it."""

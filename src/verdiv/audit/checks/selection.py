@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.stats import fisher_exact
 
 from verdiv.audit.draws import BoolArray, Draws
 from verdiv.audit.evidence import Evidence
@@ -118,6 +117,8 @@ def retry_luck(e: Evidence) -> CheckResult:
     if retried.sum() < 5:
         return could_not_run(f"{int(retried.sum())} retried cells with an outcome, too few to tell")
     right = d.tri["correct"] == 1
+    from scipy.stats import fisher_exact  # takes longer to import than the audit of a small log
+
     table = np.array(
         [
             [(retried & right).sum(), (retried & ~right).sum()],
