@@ -233,7 +233,7 @@ def test_doctor_finds_this_installation_sound(capsys: pytest.CaptureFixture[str]
     """Every self-check passes here, and the parts that are asked about are named."""
     assert run(["doctor"]) == 0
     page = capsys.readouterr().out
-    for word in ("python", "cores", "memory", "compiled models", "pymc", "duckdb"):
+    for word in ("python", "cores", "memory", "compiled models", "pymc", "pyspark"):
         assert re.search(rf"^{word} ", page, re.MULTILINE)
     assert "FAILED" not in page
     assert page.count("ok  ") >= 5

@@ -35,6 +35,26 @@ def test_a_simulated_run_is_complete_and_fits_the_protocol(
     assert set(draws["arm"]) == {"A0", "A1", "A2", "A2s", "A3", "A4", "A5"}
 
 
+def test_every_file_of_the_program_is_told_for_what_it_is(
+    log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tallies, locks and suites are read by their own readers, and not refused as logs or results."""
+    made = {
+        "a sound tally": ("run.tally.parquet", ["tally", str(log)]),
+        "a sound lock": ("plan.lock.json", ["lock", "verifiers-dividend"]),
+        "a sound suite": ("suite.json", ["suite", "--tasks", "date=3"]),
+    }
+    for words, (name, command) in made.items():
+        assert run([*command, "-o", str(tmp_path / name)]) == 0
+        capsys.readouterr()
+        assert run(["validate", str(tmp_path / name)]) == 0
+        assert words in capsys.readouterr().out
+    (tmp_path / "plan.lock.json").write_bytes(
+        (tmp_path / "plan.lock.json").read_bytes().replace(b"1", b"2", 1)
+    )
+    assert run(["validate", str(tmp_path / "plan.lock.json")]) == 2
+
+
 def test_the_same_seed_gives_the_same_bytes(log: Path, tmp_path: Path) -> None:
     """A simulation is a function of its arguments; another seed gives another run."""
     for seed, same in (("3", True), ("4", False)):

@@ -19,6 +19,8 @@ Examples:
   verdiv analyze run.runlog.jsonl --prereg preregistration.toml -o out
   verdiv analyze seed1.runlog.jsonl seed2.runlog.jsonl.zst --prereg verifiers-dividend -o out
   zcat run.runlog.jsonl.gz | verdiv analyze - --engine nuts -o out
+  verdiv analyze run.runlog.jsonl --check-engine -o out       both engines, and how far apart they lie
+  verdiv analyze run.tally.parquet -o out                     counts made before by verdiv tally
   verdiv analyze run.runlog.jsonl --exit-on falsified -o out
 
 Without a registration the analysis is exploratory: families, weights and arms come from the log, rules and
@@ -29,7 +31,9 @@ margins from the defaults, and the report says so in its first line."""
 def analyze(
     logs: Annotated[
         list[str],
-        typer.Argument(metavar="LOG...", help="Run logs (.jsonl, .gz, .zst, .parquet); - is standard input."),
+        typer.Argument(
+            metavar="LOG...", help="Run logs (.jsonl, .gz, .zst, .parquet) or tallies; - is standard input."
+        ),
     ],
     out: options.OutFolder,
     prereg: options.Prereg = None,

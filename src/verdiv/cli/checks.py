@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from verdiv.cli.progress import ProgressBar
 from verdiv.errors import Fault, InputRefused, VerdivError
@@ -49,7 +51,11 @@ def check(name: str, progress: ProgressBar) -> Outcome:
                 _mapping(name) if _looks_like_mapping(name) else _registration(name), refused=False
             )
         if suffix == ".json":
-            return Outcome(_results(name), refused=False)
+            keys = _keys(name)
+            tell = _lock if "records" in keys else _suite if {"tasks", "prompts"} <= keys else _results
+            return Outcome(tell(name), refused=False)
+        if suffix == ".parquet" and (counted := _tally(name)) is not None:
+            return Outcome(counted, refused=False)
     except VerdivError as error:
         return Outcome(f"{name}: REFUSED\n{error}", refused=True)
     return _run_log(name, progress)
@@ -94,6 +100,40 @@ def _results(name: str) -> str:
 
     document = load_document(Path(name))
     return f"{name}: sound results, {document['mode']}, {len(document['rules'])} rules"
+
+
+def _keys(name: str) -> set[str]:
+    """Return the keys of a JSON object; none where there is no object."""
+    try:
+        found: Any = json.loads(Path(name).read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return set()
+    return set(found) if isinstance(found, dict) else set()
+
+
+def _lock(name: str) -> str:
+    from verdiv.preregistration.lockfile import read_lock
+
+    lock = read_lock(name)
+    count = len(lock.amendments)
+    amended = f", {count} amendment{'' if count == 1 else 's'}" if count else ""
+    return f"{name}: a sound lock{amended}, head {lock.head}\n  verdiv verify says what it is worth"
+
+
+def _suite(name: str) -> str:
+    from verdiv.protocol.suite.suitefile import read_suite
+
+    return f"{name}: a sound suite of {len(read_suite(Path(name)).tasks)} tasks"
+
+
+def _tally(name: str) -> str | None:
+    from verdiv.analysis.tallyfile import is_tally, read_tally
+
+    if not is_tally(name):
+        return None
+    counts = read_tally(name)
+    draws = sum(one.draws for one in counts.inputs)
+    return f"{name}: a sound tally, {draws} draws of {len(counts.tasks.tasks)} tasks, gate {counts.gate}"
 
 
 def _fault_lines(faults: tuple[Fault, ...], total: int) -> Iterator[str]:

@@ -23,7 +23,6 @@ __all__ = ["app"]
 app = options.command()
 
 OPTIONAL = {
-    "duckdb": "tallies of large logs",
     "pyspark": "tallies on a cluster",
     "xllamacpp": "a local model server",
     "cryptography": "signatures of a lock",

@@ -28,7 +28,7 @@ def policy() -> None:
     """Choose the deployment rule: arm, budget and escalation."""
 
 
-@app.command(epilog=EXAMPLES)
+@app.command(epilog=EXAMPLES, short_help="Recommend arm, budget and escalation.")
 def recommend(
     fit: Fit = None,
     params: Params = None,

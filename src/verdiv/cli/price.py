@@ -146,7 +146,7 @@ def price(
     return 0
 
 
-@app.command(epilog=EXAMPLES)
+@app.command(epilog=EXAMPLES, short_help="Sweep parameters over a grid.")
 def sweep(
     axes: Annotated[
         list[str], typer.Argument(metavar="AXIS…", help="One or two: NAME=LOW:HIGH:COUNT or NAME=V1,V2,…")
@@ -188,7 +188,7 @@ def sweep(
     return 0
 
 
-@app.command(epilog=EXAMPLES)
+@app.command(epilog=EXAMPLES, short_help="Price A3 in every form, side by side.")
 def forms(
     params: Params = None,
     assignments: Sets = None,
@@ -212,7 +212,7 @@ def forms(
     return 0
 
 
-@app.command(epilog=EXAMPLES)
+@app.command(epilog=EXAMPLES, short_help="Solve spend parity turn by turn.")
 def turns(
     p_d: Annotated[str, typer.Argument(metavar="P_D,…", help="Detectable mass of each turn.")],
     q0: Annotated[str | None, typer.Option("--q0", help="One-shot quality of each turn.")] = None,
@@ -247,7 +247,7 @@ def turns(
     return 0
 
 
-@app.command(epilog=EXAMPLES)
+@app.command(epilog=EXAMPLES, short_help="Find budgets behind a published pair of bills.")
 def design(
     expected: Annotated[str, typer.Argument(help="Published expected bill a task, as printed.")],
     worst: Annotated[str, typer.Argument(help="Published worst case a task, as printed.")],

@@ -59,7 +59,7 @@ def _verdict(rule: Mapping[str, Any], fancy: bool) -> str:
 
 
 def _claim_probability(rule: Mapping[str, Any]) -> str:
-    value = rule.get("probability_claim")
+    value = rule.get("probability_claim") if rule.get("verdict") != "untestable" else None
     return rounding.probability(value) if value is not None else "–"
 
 
@@ -157,7 +157,8 @@ def _trouble(document: Mapping[str, Any]) -> list[str]:
 def _heading(document: Mapping[str, Any]) -> str:
     title = clean(document.get("title") or "Results")
     if document.get("mode") == "exploratory":
-        return f"{title} — EXPLORATORY: no registration was given, so nothing here was predicted"
+        what = "" if title.startswith("Exploratory") else f"{title} — "
+        return f"{what}EXPLORATORY analysis: no registration was given, so nothing here was predicted"
     digest = (document.get("preregistration") or {}).get("digest") or ""
     return f"{title} — registered, digest {digest[:12]}" if digest else title
 

@@ -18,8 +18,9 @@ Examples:
   verdiv validate a.runlog.jsonl.zst b.runlog.parquet preregistration.toml
   cat run.runlog.jsonl | verdiv validate -
 
-Run logs are told apart by their bytes; a .toml file is a registration or a mapping, a .json file the
-results of an analysis. A log without a footer is incomplete, which is a finding and no fault."""
+Run logs are told apart by their bytes, a tally by its Parquet columns; a .toml file is a registration or a
+mapping, a .json file a suite, a lock or the results of an analysis. A log without a footer is incomplete, which
+is a finding and no fault."""
 
 
 @app.command(epilog=EXAMPLES)
@@ -29,7 +30,7 @@ def validate(
     ],
     fail_on: options.FailOn = options.Severity.HIGH,
 ) -> int:
-    """Check run logs, registrations, mappings and results; say what each is, or all that is wrong with it."""
+    """Check run logs, tallies, registrations, locks, suites, mappings and results: what each is, or all its faults."""
     from verdiv.cli import checks
     from verdiv.cli.failures import FINDINGS, REFUSED
     from verdiv.cli.progress import ProgressBar

@@ -20,6 +20,7 @@ Examples:
   verdiv verify preregistration.lock.json --signature preregistration.lock.dsse.json --public-key a.pub.pem
   verdiv verify preregistration.lock.json --timestamp head.tsr --ca authority.pem
 
+\b
 Any JCS program recomputes the digests, e.g. jq and openssl:
   jq -cjS '.records[0].body' preregistration.lock.json | openssl dgst -sha256"""
 

@@ -90,8 +90,6 @@ def _expected(validator: str, value: object) -> str:
             return f"a value of type {' or '.join(str(v) for v in value)}"
         case "enum", list():
             return "one of " + ", ".join("null" if v is None else str(v) for v in value)
-        case "required", list():
-            return "the keys " + ", ".join(str(v) for v in value)
         case "additionalProperties", _:
             return "no other keys than the named ones"
         case _:
@@ -114,13 +112,17 @@ def _schema_faults(document: Document, where: str) -> Iterator[Fault]:
     validator = Draft202012Validator(results_schema())
     for deepest in chain.from_iterable(map(_deepest, validator.iter_errors(document))):
         field = _dotted(tuple(deepest.absolute_path))
-        if deepest.validator in ("required", "additionalProperties"):
+        expected = _expected(str(deepest.validator), deepest.validator_value)
+        if deepest.validator == "required":
+            name = deepest.message.removesuffix(" is a required property")
+            expected, got = f"the key {name}", "no such key"
+        elif deepest.validator == "additionalProperties":
             got = deepest.message
         else:
             got = json.dumps(deepest.instance, ensure_ascii=False, default=str)
         yield Fault(
             where,
-            _expected(str(deepest.validator), deepest.validator_value),
+            expected,
             got,
             "correct the value or write the document again with verdiv analyze",
             field=field,
