@@ -58,7 +58,7 @@ def sentence(result: RuleResult, parts: Sequence[Part]) -> str:
     if len(components) > SHOWN:
         said.append(f"and {len(components) - SHOWN} more components with larger P(claim)")
     notes = [p.note for p in parts if p.note]
-    text = f"{lead}: {result.reason}."
+    text = f"{lead}{', ' if result.reason.startswith('missing: ') else ': '}{result.reason}."
     if said:
         text += " Found: " + "; ".join(said) + "."
     if notes:
