@@ -25,7 +25,8 @@ from verdiv.protocol.simulator.runlog import simulate_to_file
 from verdiv.runlog.arrow import misfits
 from verdiv.runlog.checks import draw_faults
 from verdiv.runlog.columns import draw_chunk
-from verdiv.runlog.flat import DICTIONARIES, FLAT_SCHEMA, FlatLog, faulty, flatten
+from verdiv.runlog.flat import DICTIONARIES, FLAT_SCHEMA, faulty, flatten
+from verdiv.runlog.flatlog import FlatLog
 from verdiv.runlog.lines import Source
 from verdiv.runlog.parquet import ARROW_SCHEMA
 from verdiv.runlog.reader import iter_draws, read_run_log

@@ -16,7 +16,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from verdiv.estimators.observations import IntArray
-from verdiv.runlog.flat import FLAT_SCHEMA, LABELS, ParquetSpan, chunk_batch
+from verdiv.runlog.flat import FLAT_SCHEMA, LABELS, chunk_batch
+from verdiv.runlog.flatlog import ParquetSpan
 from verdiv.runlog.names import NameHashes
 from verdiv.runlog.spans import Frame, JsonlSpan, Uneven
 

@@ -35,7 +35,7 @@ from verdiv.analysis.oddities import Odd, log_findings, oddities
 from verdiv.errors import Fault, InputRefused
 from verdiv.estimators.observations import IntArray
 from verdiv.preregistration import Preregistration
-from verdiv.runlog.flat import FlatLog
+from verdiv.runlog.flatlog import FlatLog
 from verdiv.runlog.joins import header_findings
 from verdiv.runlog.lines import Source
 from verdiv.runlog.names import NameHashes
