@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
 
-__all__ = ["shared_data", "shared_spec"]
+from spark_session import SUBMIT, why_not
+
+__all__ = ["shared_data", "shared_spec", "spark"]
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -43,3 +48,20 @@ def shared_spec() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no folder of printed figures at {folder}: name one with VERDIV_SPEC")
     return folder
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[Any]:
+    """One Spark session of this process; tests that ask for it skip where Spark cannot start."""
+    reason = why_not()
+    if reason is not None:
+        pytest.skip(reason)
+    from pyspark.sql import SparkSession
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYSPARK_SUBMIT_ARGS", SUBMIT)
+        patch.setenv("PYSPARK_PYTHON", sys.executable)
+        patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
+        session = SparkSession.builder.appName("tests").getOrCreate()
+        yield session
+        session.stop()

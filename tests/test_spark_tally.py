@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import shutil
 import subprocess
 import sys
 import types
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from spark_session import SUBMIT
 from verdiv.analysis import dealing, sparktally, tallying
 from verdiv.analysis.sparktally import tally_on_spark
 from verdiv.analysis.tallyfile import write_tally
@@ -30,30 +29,6 @@ from verdiv.protocol.simulator.runlog import simulate_run_log
 from verdiv.protocol.simulator.scenarios import named_world
 from verdiv.runlog.records import Draw, Header
 from verdiv.runlog.writer import write_run_log
-
-JAVA = shutil.which("java") or os.environ.get("JAVA_HOME")
-needs_spark = pytest.mark.skipif(
-    importlib.util.find_spec("pyspark") is None or JAVA is None,
-    reason="needs PySpark and Java: make spark",
-)
-
-SUBMIT = (
-    "--master local[1] --conf spark.ui.enabled=false --conf spark.sql.shuffle.partitions=2 "
-    "--conf spark.sql.codegen.wholeStage=false --conf spark.sql.codegen.factoryMode=NO_CODEGEN "
-    "--driver-java-options '-XX:TieredStopAtLevel=1 -XX:+UseSerialGC' pyspark-shell"
-)
-"""Spark on one core; what is compared here is small, and compiling queries would take longer than running them."""
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[None]:
-    """Keep one Spark session of this process open for all tests here."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYSPARK_SUBMIT_ARGS", SUBMIT)
-        patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
-        session = sparktally._session()
-        yield
-        session.stop()
 
 
 def simulated(tasks: int, seed: int) -> tuple[Header, list[Draw]]:
@@ -101,9 +76,9 @@ def spread(draws: list[Draw]) -> list[Draw]:
     return [draw for _, draw in sorted(keyed, key=lambda one: one[0])]
 
 
-@needs_spark
+@pytest.mark.slow
 def test_spark_writes_the_bytes_of_one_machine(
-    spark: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A run of three conditions, counted in several parts, has one tally file; a price changed gives another."""
     for module in (dealing, tallying, sparktally):
@@ -118,8 +93,7 @@ def test_spark_writes_the_bytes_of_one_machine(
     assert (tmp_path / "moved.parquet").read_bytes() != local
 
 
-@needs_spark
-def test_draws_of_a_task_may_lie_anywhere_in_the_file(spark: None, tmp_path: Path) -> None:
+def test_draws_of_a_task_may_lie_anywhere_in_the_file(spark: Any, tmp_path: Path) -> None:
     """Tasks are brought together whole and in the order of their log, though every row group holds a piece of each."""
     header, draws = simulated(100, 6)
     laid = spread(draws)
@@ -130,8 +104,7 @@ def test_draws_of_a_task_may_lie_anywhere_in_the_file(spark: None, tmp_path: Pat
     assert local == far
 
 
-@needs_spark
-def test_two_logs_are_counted_together(spark: None, tmp_path: Path) -> None:
+def test_two_logs_are_counted_together(spark: Any, tmp_path: Path) -> None:
     """Logs that share tasks and hold others of their own give one tally file, whichever engine counts them."""
     header, draws = simulated(80, 7)
     first = [d for d in draws if d.condition != "nvfp4"]
@@ -155,8 +128,7 @@ def test_two_logs_are_counted_together(spark: None, tmp_path: Path) -> None:
     assert local == far
 
 
-@needs_spark
-def test_registered_exclusions_are_replayed(spark: None, tmp_path: Path) -> None:
+def test_registered_exclusions_are_replayed(spark: Any, tmp_path: Path) -> None:
     """A registration takes out the same draws and whole tasks on Spark, and what it takes out shows in the tally."""
     plan = read_preregistration("verifiers-dividend")
     header, draws = simulated(80, 9)
@@ -173,8 +145,7 @@ def test_registered_exclusions_are_replayed(spark: None, tmp_path: Path) -> None
     assert pq.read_table(tmp_path / "spark.parquet").num_rows == 75
 
 
-@needs_spark
-def test_a_draw_against_the_format_is_refused(spark: None, tmp_path: Path) -> None:
+def test_a_draw_against_the_format_is_refused(spark: Any, tmp_path: Path) -> None:
     """What a worker finds wrong comes back as a refusal that says what to do, and not as a stack of Java."""
     header, draws = simulated(5, 10)
     path = written(tmp_path / "run.parquet", header, draws)
@@ -187,8 +158,8 @@ def test_a_draw_against_the_format_is_refused(spark: None, tmp_path: Path) -> No
     assert caught.value.faults[0].remedy == "run verdiv validate"
 
 
-@needs_spark
-def test_the_command_prints_its_own_lines_only(tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_the_command_prints_its_own_lines_only(spark: Any, tmp_path: Path) -> None:
     """Nothing that Spark or Java say reaches standard output."""
     header, draws = simulated(5, 11)
     path, out = written(tmp_path / "run.parquet", header, draws), tmp_path / "t.parquet"
@@ -201,8 +172,7 @@ def test_the_command_prints_its_own_lines_only(tmp_path: Path) -> None:
     ]
 
 
-@needs_spark
-def test_a_machine_without_java_is_told_so(tmp_path: Path) -> None:
+def test_a_machine_without_java_is_told_so(spark: Any, tmp_path: Path) -> None:
     """Spark without Java ends in one plain message and not in a traceback."""
     header, draws = simulated(2, 12)
     path = written(tmp_path / "run.parquet", header, draws)

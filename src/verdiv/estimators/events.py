@@ -175,7 +175,15 @@ def answered_classes(draws: DrawColumns, ok: BoolArray) -> FloatArray:
     return np.bincount(draws.answered[first & _answers_error(draws)], minlength=4).astype(np.float64)
 
 
-def retry_events(draws: DrawColumns, ok: BoolArray, out: dict[str, Events]) -> None:
+def _passed(draws: DrawColumns, gate: str) -> BoolArray:
+    """Draws that answer one which the gate let pass: of a redraw, no retry at all."""
+    parent = draws.parent
+    let_pass = draws.correct[parent] == 1 if gate == "truth" else draws.flagged[parent] == 0
+    answers: BoolArray = (parent >= 0) & let_pass
+    return answers
+
+
+def retry_events(draws: DrawColumns, ok: BoolArray, gate: str, out: dict[str, Events]) -> None:
     """Count first repairs and first blind redraws, for runs with and without classes of errors."""
     correct, wrong = draws.correct == 1, draws.correct == 0
     seen, flagged = draws.flagged >= 0, draws.flagged == 1
@@ -213,9 +221,10 @@ def retry_events(draws: DrawColumns, ok: BoolArray, out: dict[str, Events]) -> N
     a2s = ok & ~(draws.temperature == 0.0) & draws.arm.equals("A2s")
     base = Counter(draws, a2s & first)
     redraws = Counter(draws, a2s & blind & second)
+    sent_back = ~_passed(draws, gate)
     out["s_blind"] = redraws.events(
         "s_blind",
-        ok,
+        sent_back,
         correct,
         "first blind redraws (attempt 2 of A2s) after a draw that the gate sent back",
         base.base,
@@ -229,7 +238,7 @@ def retry_events(draws: DrawColumns, ok: BoolArray, out: dict[str, Events]) -> N
         stage = name[:2]
         out[name] = redraws.events(
             stage,
-            answers_error & mask,
+            answers_error & sent_back & mask,
             correct,
             f"first blind redraws by class of the first error ({stage})",
             base.base,
@@ -240,6 +249,7 @@ def late_events(draws: DrawColumns, ok: BoolArray, pool: Counter, b_max: int, ou
     """Count late repairs, and compare wrong retries with other chains' initial wrong draws of the same task."""
     a3 = ok & draws.arm.equals("A3") & (draws.kind == KINDS["feedback"])
     late = Counter(draws, a3 & (draws.attempt >= 3) & (draws.attempt <= b_max))
+    answers_error = _answers_error(draws)
     for name, cls in (
         ("late1", STRUCTURAL),
         ("late2", SEMANTIC),
@@ -247,7 +257,7 @@ def late_events(draws: DrawColumns, ok: BoolArray, pool: Counter, b_max: int, ou
     ):
         out[name] = late.events(
             name[:5],
-            draws.answered == cls,
+            answers_error & (draws.answered == cls),
             draws.correct == 1,
             f"repairs at attempts 3 to {b_max}, {CLASS_NAMES[cls]} error",
             out["s1"].base,
@@ -255,27 +265,21 @@ def late_events(draws: DrawColumns, ok: BoolArray, pool: Counter, b_max: int, ou
     wrong_seen = (draws.correct == 0) & (draws.flagged >= 0)
     flagged = draws.flagged == 1
     wrong, marked = pool.count(wrong_seen), pool.count(wrong_seen & flagged)
-    share_n = np.zeros(len(draws))
-    share_k = np.zeros(len(draws))
-    size = np.maximum(np.bincount(pool.groups), 1).astype(float) if len(pool.groups) else np.ones(1)
-    share_n[pool.rows] = (
-        (np.bincount(pool.groups, weights=wrong_seen[pool.rows]) / size)[pool.groups] if len(pool.rows) else 0
-    )
-    share_k[pool.rows] = (
-        (np.bincount(pool.groups, weights=(wrong_seen & flagged)[pool.rows]) / size)[pool.groups]
-        if len(pool.rows)
-        else 0
+    size = np.maximum(np.bincount(pool.groups, minlength=len(draws)), 1)
+    share_n, share_k = (
+        np.bincount(pool.groups, weights=mask[pool.rows].astype(float), minlength=len(draws)) / size
+        for mask in (wrong_seen, wrong_seen & flagged)
     )
     first_row = _first_rows(draws)
     for stage, arm, kind in (("drift_blind", "A2s", "blind"), ("drift_feedback", "A3", "feedback")):
-        mask = ok & draws.arm.equals(arm) & (draws.kind == KINDS[kind]) & (draws.attempt >= 2) & wrong_seen
+        mask = ok & draws.arm.equals(arm) & (draws.kind == KINDS[kind]) & (draws.attempt >= 2)
         if kind == "blind":
             mask &= ~(draws.temperature == 0.0)
         count = Counter(draws, mask)
-        own = draws.source[first_row[count.rows]]
+        own = draws.observation[first_row[count.rows]]
         others_n = wrong[draws.task[count.rows]] - share_n[own]
         others_k = marked[draws.task[count.rows]] - share_k[own]
-        fair = others_n > 0.5
+        fair = wrong_seen[count.rows] & (others_n > 0.5)
         gap = flagged[count.rows][fair] - others_k[fair] / others_n[fair]
         rows, weights = count.rows[fair], count.weights[fair]
         out[stage] = Events(

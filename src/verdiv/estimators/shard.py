@@ -265,7 +265,7 @@ def count_shard(draws: DrawColumns, *, gate: str, b_max: int, condition: str) ->
     facts.add(("has", "classes"), classed.sum())
     events: dict[str, Events] = {}
     pool = initial_events(draws, ok, events)
-    retry_events(draws, ok, events)
+    retry_events(draws, ok, gate, events)
     late_events(draws, ok, pool, b_max, events)
     arms = _Arms(draws, gate, condition, facts)
     for arm in draws.arm.present(mine):
