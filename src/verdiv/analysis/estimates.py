@@ -140,6 +140,12 @@ def _events_of(name: str, gathered: Gathered) -> Events | None:
     return gathered.tally.events.get(stage) if stage is not None and gathered.tally.has(stage) else None
 
 
+def _by_beta_form(gathered: Gathered) -> bool:
+    """Whether a verifier picks the draws that go to retry, and no pair of parallel draws tells which tasks it picks."""
+    tally = gathered.tally
+    return tally.has_flags and tally.gate != "truth" and not tally.has("s_blind_exchangeable")
+
+
 def _record(
     name: str, gathered: Gathered, composition: Composition, direct: Estimate | None, model: FloatArray | None
 ) -> dict[str, Any]:
@@ -157,7 +163,11 @@ def _record(
     label = None
     if name in ("s2", "phi", "phi_matched") and gathered.tally.unclassified:
         label = "unclassified errors: the log gives no classes, so all answered errors are counted"
-    components = COMPONENTS.get(name)
+    elif name in ("s_blind_exchangeable", "sticky_ratio_model") and _by_beta_form(gathered):
+        label = (
+            "from q0 and its correlation within tasks, detection taken as independent of a task's difficulty"
+        )
+    components = COMPONENTS.get(name) if events is None else None
     if direct is not None and direct.components:
         components = direct.components
     record: dict[str, Any] = {

@@ -13,7 +13,9 @@ from verdiv.estimators.agreement import EngineGap, compare_engines
 from verdiv.estimators.archive import FitArchive, fit_archive
 from verdiv.estimators.compose import MODEL_STAGES
 from verdiv.estimators.diagnostics import Diagnostics, diagnose
+from verdiv.estimators.events import Events
 from verdiv.estimators.grid import fit_grid
+from verdiv.estimators.observations import FloatArray
 from verdiv.estimators.posterior import IccPosterior, StagePosterior
 from verdiv.estimators.priors import Priors
 from verdiv.estimators.settings import DEFAULTS, Settings
@@ -58,11 +60,23 @@ def stage_summary(gathered: Gathered) -> StageSummary:
     """Sums and design effects of every stage that some draw reached."""
     tally = gathered.tally
     tallies = [
-        StageTally(stage, tally.family, tally.events[stage].n, tally.events[stage].k)
+        StageTally(stage, tally.family, *_counts(tally.events[stage]))
         for stage in MODEL_STAGES
         if tally.has(stage)
     ]
     return summarise(tallies, tally.families)
+
+
+def _counts(events: Events) -> tuple[FloatArray, FloatArray]:
+    """Counts of a stage for the model.
+
+    Pairs are counted as pairs, each first draw with the same number of them, its mean. They share draws, which the
+    design effect sees; counted as first draws, they would have one below 1, since each is compared with several.
+    """
+    if events.pairs is None:
+        return events.n, events.k
+    partners = events.pairs[0].sum() / events.n.sum()
+    return events.n * partners, events.k * partners
 
 
 def count_blocks(gathered: Gathered) -> dict[str, CountBlock]:

@@ -241,6 +241,19 @@ def _greedy(facts: Facts) -> GreedyFlips:
     return GreedyFlips(*(round(facts.sums.get(("greedy", name), 0.0)) for name in names))
 
 
+def _pair_stages(parallel: FloatArray, gate: str, flags: bool) -> dict[str, Events]:
+    """Pairs of parallel draws: after every wrong one, and after those that a verifier sends to retry.
+
+    Where the truth is the gate, or no verifier looks, every wrong draw is sent back and the two are one.
+    """
+    drawn, correct, sent_back = parallel.T
+    found = {"s_blind_pairs": pair_events("s_blind_pairs", drawn, correct, drawn - correct, "wrong")}
+    if flags and gate != "truth":
+        name = "s_blind_exchangeable"
+        found[name] = pair_events(name, drawn, correct, sent_back, "wrong and sent to retry")
+    return found
+
+
 def assemble(
     shard: Shard, tasks: TaskList, *, gate: str, b_max: int, majority_k: int, draws: DrawColumns | None = None
 ) -> Tally:
@@ -267,7 +280,7 @@ def assemble(
     classes = {c for c in range(4) if sums.get(("answered", c), 0.0) > 0}
     unclassified = classes == {UNCLASSIFIED}
     events = _events(shard, greedy=greedy, unclassified=unclassified)
-    events["s_blind_pairs"] = pair_events(shard.parallel[:, 0], shard.parallel[:, 1])
+    events |= _pair_stages(shard.parallel, gate, sums.get(("has", "flags"), 0.0) > 0)
     ways = _ways(facts, majority_k)
     cells, pairs = _cells(shard, ways, b_max)
     longest = {str(key[1]): int(value) for key, value in facts.most.items() if key[0] == "attempts"}

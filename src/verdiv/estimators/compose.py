@@ -29,7 +29,7 @@ __all__ = ["MODEL_STAGES", "Composition", "ModelPoint", "compose"]
 
 MODEL_STAGES = (
     "q", "q_greedy", "delta", "sigma", "eta_ox", "fpr", "s1", "s2", "lambda1", "lambda2", "answered_structural",
-    "s_false", "s_blind", "b1", "b2", "q_T", "delta_T", "fpr_initial",
+    "s_false", "s_blind", "b1", "b2", "q_T", "delta_T", "fpr_initial", "s_blind_exchangeable",
 )  # fmt: skip
 """Stages of the hierarchical model, in the order in which a run passes them."""
 
@@ -121,6 +121,7 @@ def _masses(r: _Rates) -> dict[str, FloatArray]:
         masses["answered_structural"] = flagged
         blind_q = r.get("q")
         masses["s_blind"] = (1.0 - (q if blind_q is None else blind_q)) * gate
+        masses["s_blind_exchangeable"] = masses["s_blind"]
         if share is not None:
             masses["s1"], masses["s2"] = flagged * share, flagged * (1.0 - share)
             masses["b1"], masses["b2"] = masses["s_blind"] * share, masses["s_blind"] * (1.0 - share)
@@ -158,7 +159,10 @@ def _estimates(
     if "s_blind" in out and "q0" in out:
         out["sticky_ratio"] = out["s_blind"] / np.maximum(out["q0"], 1e-12)
     stochastic, block = r.get("q"), icc.get("q")
-    if stochastic is not None and block is not None and block.estimable:
+    if "s_blind_exchangeable" in out and "q0" in out:
+        out["sticky_ratio_model"] = out["s_blind_exchangeable"] / np.maximum(out["q0"], 1e-12)
+    elif stochastic is not None and block is not None and block.estimable:
+        # Where every wrong draw is sent back this is exact; elsewhere it takes detection as independent of difficulty.
         gate = r.delta_gate
         reach = np.ones(r.shape) if gate is None else gate
         rho = correlation_by_family(icc, r.shape)
@@ -224,7 +228,8 @@ def _small_frontier(
                 out["A2s", b] = ModelPoint(
                     np.asarray(whole.quality),
                     np.asarray(whole.bill),
-                    "gated blind, exchangeable draws (Beta moments)",
+                    "gated blind, exchangeable draws (Beta moments)"
+                    + ("" if r.truth else ", detection independent of difficulty"),
                 )
             else:
                 price = blind_general(

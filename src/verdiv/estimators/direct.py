@@ -25,6 +25,7 @@ RATES: Mapping[str, str] = {
     "lambda2": "lambda2",
     "s_blind": "s_blind",
     "s_blind_pairs": "s_blind_pairs",
+    "s_blind_exchangeable": "s_blind_exchangeable",
     "fpr": "fpr",
     "fpr_initial": "fpr_initial",
     "delta_t": "delta_T",
@@ -262,6 +263,15 @@ def estimate_directly(direct: Direct) -> dict[str, Estimate]:
             found["s_blind"].tasks,
             "first blind redraws, relative to initial draws of the same decoding",
             ("s_blind", "q0"),
+        )
+    if "s_blind_exchangeable" in found and "q0" in found:
+        found["sticky_ratio_model"] = Estimate(
+            _ratio(found["s_blind_exchangeable"].draws, found["q0"].draws),
+            None,
+            None,
+            found["s_blind_exchangeable"].tasks,
+            "parallel draws after a wrong one that is sent to retry, relative to initial draws of the same decoding",
+            ("s_blind_exchangeable", "q0"),
         )
     matched = _phi_matched(direct)
     if matched is not None:

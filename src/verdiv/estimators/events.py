@@ -61,7 +61,7 @@ class Events:
     """What the draws are, in words."""
     unit: Literal["draws", "pairs"] = "draws"
     pairs: tuple[FloatArray, FloatArray] | None = None
-    """Raw counts (n, k) of pairs per task, where the unit is pairs; ``n`` and ``k`` then count wrong draws."""
+    """Raw counts (n, k) of pairs per task, where the unit is pairs; ``n`` and ``k`` then count first draws."""
 
     @property
     def total_n(self) -> float:
@@ -358,17 +358,35 @@ def split_halves(starts: Starts, middle: float, tasks: int, base: FloatArray) ->
     return out
 
 
-def pair_events(drawn: FloatArray, correct: FloatArray) -> Events:
-    """Ordered pairs with the first draw wrong; each wrong draw counts once, however many partners it has."""
+def pair_events(stage: str, drawn: FloatArray, correct: FloatArray, first: FloatArray, words: str) -> Events:
+    r"""Ordered pairs of parallel draws of one task; each first draw counts once, however many partners it has.
+
+    With N draws of a task, c of them correct and d that may stand first (none of them correct),
+
+    .. math:: E\Bigl[\frac{d\,c}{N(N-1)}\Bigr] = P(\text{first})\,P(\text{correct})
+
+    given the task, whatever the dependence of the two over tasks. The rate of the stage, :math:`\sum d c/(N-1)` over
+    :math:`\sum d`, therefore estimates E[P(first) q]/E[P(first)]: what a redraw after such a first draw comes to if it
+    is one more draw like the others.
+
+    Parameters
+    ----------
+    stage
+        Its name.
+    drawn, correct, first
+        N, c and d per task, shape ``(tasks,)``; tasks of one draw make no pair.
+    words
+        What the first draw of a pair is.
+    """
     several = drawn >= 2
-    wrong = np.where(several, drawn - correct, 0.0)
+    first = np.where(several, first, 0.0)
     partners = np.where(several, drawn - 1.0, 1.0)
     return Events(
-        "s_blind_pairs",
-        wrong,
-        wrong * correct / partners,
+        stage,
+        first,
+        first * correct / partners,
         np.where(several, drawn, 0.0),
-        "ordered pairs of parallel stochastic initial draws of one task, the first of them wrong",
+        f"ordered pairs of parallel stochastic initial draws of one task, the first of them {words}",
         unit="pairs",
-        pairs=(wrong * partners, wrong * correct),
+        pairs=(first * partners, first * correct),
     )

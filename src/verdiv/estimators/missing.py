@@ -40,6 +40,12 @@ def reason_not_estimable(name: str, tally: Tally) -> str:
     no_feedback = _arm(tally, "A3") or "no feedback draw at attempt 2 of arm A3"
     no_blind = _arm(tally, "A2s") or "no blind redraw at attempt 2 of arm A2s"
     no_teacher = "no initial draws of the teacher (arms A4, A5)"
+    exchangeable = "icc of q is not estimable (needs 10 tasks with 2 or more parallel draws)"
+    if flags and tally.gate != "truth":
+        exchangeable = (
+            "no task has two parallel stochastic initial draws with one of them wrong and sent to retry, and "
+            + exchangeable
+        )
     repair = no_feedback if not tally.has("s2") and not tally.has("s1") else None
     reasons: dict[str, str] = {
         "q0": "no initial draws of the small tier with stochastic or unknown decoding",
@@ -69,8 +75,8 @@ def reason_not_estimable(name: str, tally: Tally) -> str:
         if not tally.has("s_blind")
         else "q0 of stochastic decoding is not estimable",
         "s_blind_pairs": "no task has two parallel stochastic initial draws with one of them wrong",
-        "s_blind_exchangeable": "icc of q is not estimable (needs 10 tasks with 2 or more parallel draws)",
-        "sticky_ratio_model": "icc of q is not estimable (needs 10 tasks with 2 or more parallel draws)",
+        "s_blind_exchangeable": exchangeable,
+        "sticky_ratio_model": exchangeable,
         "fpr": no_flags if not flags else "no correct draw that a verifier saw",
         "fpr_initial": no_flags if not flags else "no correct initial draw that a verifier saw",
         "delta_t": no_teacher
