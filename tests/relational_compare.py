@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -26,11 +26,11 @@ TOLERANCE = 1e-12
 """Relative difference of sums of weights 1/r and of bills, which engines add up in orders of their own."""
 
 
-def on_duckdb(path: Path | str) -> Frame:
-    """Return the draws of a Parquet log on DuckDB, on one thread."""
+def on_duckdb(path: Path | str, base: Any = None) -> Frame:
+    """Return the draws of a Parquet log on DuckDB, in a database of its own on one thread if none is given."""
     import duckdb
 
-    base = duckdb.connect(config={"threads": 1})
+    base = duckdb.connect(config={"threads": 1}) if base is None else base
     log = str(path).replace("'", "''")
     plain = f"SELECT * RENAME (file_row_number AS row) FROM read_parquet('{log}', file_row_number = true)"
     frame: Frame = nw.from_native(base.sql(plain))
@@ -51,10 +51,15 @@ def on_spark(path: Path | str, session: Any) -> Frame:
     return frame
 
 
-def relational(draws: Frame, counts: Counts) -> dict[tuple[str | int, ...], NDArray[np.float64]]:
-    """Count a log's draws by group-by and joins, for the tasks, conditions and budgets of a tally."""
+def relational(
+    draws: Frame, held: Callable[[Frame], Frame] | None = None, *, counts: Counts
+) -> dict[tuple[str | int, ...], NDArray[np.float64]]:
+    """Count a log's draws by group-by and joins, for the tasks, conditions and budgets of a tally.
+
+    ``held`` keeps the plain draws, which many expressions start from; without it each starts from the log.
+    """
     place = {task: i for i, task in enumerate(counts.tasks.tasks)}
-    plain = flat(draws)
+    plain = flat(draws) if held is None else held(flat(draws))
     found: dict[tuple[str | int, ...], NDArray[np.float64]] = {}
 
     def take(frame: Frame, *keys: str) -> None:

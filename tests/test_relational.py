@@ -137,7 +137,7 @@ def compared(engine: Callable[[Path], Frame], header: Header, draws: list[Draw])
         counts = tally_logs([str(path)], max_budget=5)
         first = tallied(counts)
         assert first
-        return differences(first, relational(engine(path), counts))
+        return differences(first, relational(engine(path), counts=counts))
 
 
 def parquet(folder: Path, header: Header, draws: Iterable[Draw]) -> Path:
@@ -168,7 +168,7 @@ def test_simulated_runs_are_counted_alike(simulated: Path, engine: str) -> None:
     counts = tally_logs([str(simulated)])
     first = tallied(counts)
     assert {key[1] for key in first} >= {"event", "cell", "parallel"}
-    assert differences(first, relational(ENGINES[engine](simulated), counts)) == []
+    assert differences(first, relational(ENGINES[engine](simulated), counts=counts)) == []
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -178,7 +178,7 @@ def test_shipped_runs_are_counted_alike(tmp_path: Path, name: str, engine: str) 
     with fixtures.as_path("runs", name) as path:
         log = parquet(tmp_path, read_run_log(path).headers[0], iter_draws(path))
     counts = tally_logs([str(log)])
-    assert differences(tallied(counts), relational(ENGINES[engine](log), counts)) == []
+    assert differences(tallied(counts), relational(ENGINES[engine](log), counts=counts)) == []
 
 
 @pytest.mark.slow
@@ -188,7 +188,7 @@ def test_spark_runs_the_second_counter_too(spark: Any, tmp_path: Path) -> None:
     header, draws = simulate_run_log(named_world("plausible"), Design(tasks=12, conditions=CONDITIONS), 4)
     log = parquet(tmp_path, header, draws)
     counts = tally_logs([str(log)])
-    assert differences(tallied(counts), relational(on_spark(log, spark), counts)) == []
+    assert differences(tallied(counts), relational(on_spark(log, spark), counts=counts)) == []
 
 
 @given(hostile_logs(), st.sampled_from([*ENGINES]))
@@ -207,7 +207,7 @@ def test_one_outcome_turned_is_seen(tmp_path: Path) -> None:
     turned = [*draws[:at], msgspec.structs.replace(draws[at], correct=False), *draws[at + 1 :]]
     (tmp_path / "turned").mkdir()
     other = parquet(tmp_path / "turned", header, turned)
-    said = differences(tallied(counts), relational(on_polars(other), counts))
+    said = differences(tallied(counts), relational(on_polars(other), counts=counts))
     assert {line.split(":")[0] for line in said} >= {
         "('primary', 'event', 'q_T', 'k')",
         "('primary', 'cell', 'A4', 1, '', 'k')",

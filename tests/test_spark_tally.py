@@ -158,6 +158,22 @@ def test_a_draw_against_the_format_is_refused(spark: Any, tmp_path: Path) -> Non
     assert caught.value.faults[0].remedy == "run verdiv validate"
 
 
+@pytest.mark.parametrize("column", ["draw_id", "parent"])
+def test_names_that_clash_or_miss_are_refused(spark: Any, tmp_path: Path, column: str) -> None:
+    """A draw_id that stands twice, or a parent that is not there, is refused with its name, as on one machine."""
+    header, draws = simulated(5, 10)
+    path = written(tmp_path / "run.parquet", header, draws)
+    table = pq.read_table(path)
+    values = table[column].to_pylist()
+    at = next(i for i in reversed(range(len(values))) if values[i])
+    values[at] = values[0] if column == "draw_id" else "nowhere"
+    place = table.schema.get_field_index(column)
+    rewritten(path, table.set_column(place, table.schema.field(place), pa.array(values, pa.string())))
+    for count in (tally_logs, tally_on_spark):
+        with pytest.raises(InputRefused, match=values[at]):
+            count([path])
+
+
 @pytest.mark.slow
 def test_the_command_prints_its_own_lines_only(spark: Any, tmp_path: Path) -> None:
     """Nothing that Spark or Java say reaches standard output."""

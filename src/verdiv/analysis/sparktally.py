@@ -163,6 +163,30 @@ def tally_on_spark(
         return _tally(paths, preregistration, max_budget, progress or (lambda _: None))
 
 
+def _refuse_names(frame: Any, paths: Sequence[str]) -> None:
+    """Refuse logs in which a draw_id stands twice, or a draw answers or repeats one that is not there."""
+    from pyspark.sql import functions as f
+
+    own = frame.select("log", f.col("draw_id").alias("name"), f.lit(1).alias("own"))
+    named = frame.select("log", f.explode(f.array("parent", "copy_of")).alias("name"), f.lit(0).alias("own"))
+    held = own.unionByName(named.filter(f.col("name").isNotNull()))
+    odd = (
+        held.groupBy("log", "name").agg(f.sum("own").alias("draws")).filter("draws <> 1").limit(10).collect()
+    )
+    if odd:
+        faults = [
+            Fault(
+                paths[row["log"]],
+                "one draw of each name that is told",
+                f"{row['draws']} named {row['name']!r}",
+                "run verdiv validate",
+                field="draw_id",
+            )
+            for row in odd
+        ]
+        raise InputRefused("The logs were refused.", faults)
+
+
 def _tally(
     paths: Sequence[str], plan: Preregistration | None, max_budget: int | None, say: Progress
 ) -> Counts:
@@ -184,6 +208,7 @@ def _tally(
         frame = one if frame is None else frame.unionByName(one)
     assert frame is not None
     say("looking at arms and families")
+    _refuse_names(frame, paths)
     families, attempts, tasks, rows = _looked(frame, len(paths), buckets)
 
     def exploratory() -> Preregistration:
