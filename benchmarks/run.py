@@ -1,179 +1,176 @@
-"""Benchmarks with one command: cost against rows, beside programs that answer part of the same question.
+"""Benchmarks with one command: cost against draws, tasks, families and patterns, and beside other programs.
 
-    python benchmarks/run.py                      1,000 to 100,000 rows, every rival that is installed
-    python benchmarks/run.py --rows 1000,10000 --limit 60 --no-rivals
+    python -m benchmarks                        everything that is not measured yet
+    python -m benchmarks --only '*/report'      cells by name: log/program
+    python -m benchmarks --again '1e5/*'        measure these once more
+    python -m benchmarks --publish              measure nothing: write docs/benchmarks.md and its pictures
 
-Each cell is one whole process, start-up included. Rivals see the initial draws of the same log as a table of rows
-(task, family, correct) and fit one stage; verdiv reads the log and reports on all of them. A rival that is not
-finished within the limit counts as the limit, and its ratio as "at least".
+What is measured stands in results.json, cell by cell, so that a run can be broken off and taken up again.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
-from dataclasses import asdict
-from importlib.util import find_spec
+from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 
-import numpy as np
-from measure import Cost, machine, measure
-from picture import picture
+from benchmarks.data import Recipe, facts_of
+from benchmarks.measure import Cost, last_record, machine, measure
+from benchmarks.picture import axes_picture, rows_picture
+from benchmarks.plan import Cell, Tools, cells
+from benchmarks.store import Record, Results, read_results, record_of, unmeasured, write_results
+from benchmarks.tables import document
 
-DRAWS_A_TASK = 48
-"""Draws that a simulated task has, about, over all arms, seeds and conditions."""
+__all__ = ["main"]
 
 HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent
 
-Table = dict[str, dict[int, Cost]]
+RIVALS_PYTHON = HERE / ".venv" / "bin" / "python"
+"""Where ``make bench`` puts the rivals."""
 
+RUNS = 3
+"""Times a short cell is run at most."""
 
-def verdiv(*words: str) -> list[str]:
-    """Command line of verdiv under this Python."""
-    return [sys.executable, "-m", "verdiv", *words]
-
-
-def places(rows: int, folder: Path) -> tuple[Path, Path]:
-    """Return where the log of a size stands, and the rows that rivals see."""
-    return folder / f"{rows}.runlog.parquet", folder / f"{rows}.csv"
+WORTH = 10.0
+"""Seconds after which a cell is not run once more."""
 
 
-def prepare(rows: int, folder: Path) -> None:
-    """Simulate a run of about as many draws, and write the rows that rivals see."""
-    import pandas as pd
-
-    from verdiv.protocol.simulator.runlog import simulate_to_file
-    from verdiv.runlog.reader import read_run_log
-
-    log, table = places(rows, folder)
-    if not log.exists():
-        simulate_to_file(log, tasks=max(12, rows // DRAWS_A_TASK), seed=1, overwrite=True)
-    if not table.exists():
-        draws = read_run_log(log).draws
-        first = draws[
-            (draws["prompt_kind"] == "initial") & draws["correct"].notna() & (draws["tier"] != "teacher")
-        ]
-        kept = pd.DataFrame(
-            {"task": first["task_id"], "family": first["family"], "correct": first["correct"].astype(int)}
+def prepare(recipe: Recipe, folder: Path) -> dict[str, int]:
+    """Return a log's facts; make it first, in a process of its own, where it is not there."""
+    found = facts_of(recipe, folder)
+    if found is None or not recipe.log(folder).exists():
+        print(f"making the log {recipe.name}", flush=True)
+        numbers = (recipe.tasks, recipe.replicates, recipe.families, recipe.copies)
+        words = [recipe.name, str(folder), *map(str, numbers)]
+        subprocess.run(
+            [sys.executable, "-m", "benchmarks.data", *words],
+            check=True,
+            cwd=ROOT,
+            stdout=subprocess.DEVNULL,
         )
-        kept.to_csv(table, index=False)
-
-
-def subjects(rows: int, folder: Path, *, rivals: bool, peer: str | None) -> dict[str, list[list[str]]]:
-    """Name to the processes that are timed together, for one number of rows."""
-    # In a process of its own: what this one holds would count as memory of those it starts.
-    subprocess.run([sys.executable, __file__, "--prepare", str(rows), "--out", str(folder)], check=True)
-    log, table = places(rows, folder)
-    tally, out = folder / f"{rows}.tally.parquet", folder / f"out-{rows}"
-    found = {
-        "verdiv analyze, log to report": [verdiv("analyze", str(log), "-o", str(out / "log"), "--force")],
-        "verdiv tally": [verdiv("tally", str(log), "-o", str(tally), "--force")],
-        "verdiv analyze, tally to report": [
-            verdiv("analyze", str(tally), "-o", str(out / "tally"), "--force")
-        ],
-    }
-    if rivals:
-        for name, module, script in (
-            ("PyMC, a Bernoulli a draw", "pymc", "pymc_glmm.py"),
-            ("statsmodels GEE", "statsmodels", "gee.py"),
-        ):
-            if find_spec(module) is not None:
-                found[name] = [[sys.executable, str(HERE / "rivals" / script), str(table)]]
-    if peer is not None:
-        found["peer"] = [[*peer.split(), str(table)]]
+        found = facts_of(recipe, folder)
+    if found is None:
+        raise SystemExit(f"the log {recipe.name} could not be made in {folder}")
     return found
 
 
-def growth(costs: dict[int, Cost]) -> float | None:
-    """Exponent of wall time in rows, by least squares on logarithms over the finished cells."""
-    done = {rows: cost for rows, cost in costs.items() if cost.finished}
-    if len(done) < 2:
-        return None
-    return float(np.polyfit(np.log(list(done)), np.log([c.wall for c in done.values()]), 1)[0])
+def measured(cell: Cell, *, limit: float, logs: Path) -> Record:
+    """Run a cell, a short one several times, and return what it cost."""
+    load = round(os.getloadavg()[0], 2)
+    log = logs / f"{cell.key.replace('/', '-')}.txt"
+    costs: list[Cost] = []
+    while len(costs) < RUNS and sum(cost.wall for cost in costs) < WORTH:
+        costs.append(measure(cell.command, limit=limit, log=log, accepted=cell.accepted))
+        if costs[-1].ending != "finished":
+            break
+    ess = None
+    if costs[-1].ending == "finished":
+        ess = effective(cell, log)
+    return record_of(costs, load=load, ess=ess)
 
 
-def markdown(table: Table, about: dict[str, str], limit: float) -> str:
-    """Lay the costs out as Markdown, with ratios to verdiv and growth exponents."""
-    rows = sorted({r for costs in table.values() for r in costs})
-    own = next(iter(table.values()))
-    lines = [
-        "# Benchmarks",
-        "",
-        *(f"* {key}: {value}" for key, value in about.items()),
-        "",
-        "Seconds of wall time / of processor time / megabytes at peak; in brackets the ratio to verdiv's wall time "
-        "from log to report.",
-        "",
-        "| | " + " | ".join(f"{r:,} rows" for r in rows) + " | growth exponent |",
-        "|---|" + "---|" * (len(rows) + 1),
-    ]
-    for name, costs in table.items():
-        cells = []
-        for r in rows:
-            cost = costs.get(r)
-            if cost is None:
-                cells.append("—")
-                continue
-            ratio = cost.wall / own[r].wall
-            said = f"{cost.wall:.1f} / {cost.cpu:.1f} / {cost.peak:.0f}"
-            cells.append(
-                f"{said} ({ratio:.1f})" if cost.finished else f"not in {limit:.0f} s (> {ratio:.1f})"
-            )
-        exponent = growth(costs)
-        lines.append(f"| {name} | {' | '.join(cells)} | {'—' if exponent is None else f'{exponent:.2f}'} |")
-    return "\n".join(lines) + "\n"
+def effective(cell: Cell, log: Path) -> float | None:
+    """Return the smallest bulk effective sample size that a cell's program reports, if it samples."""
+    if cell.subject == "nuts":
+        diagnostics = json.loads((cell.out / "results.json").read_text(encoding="utf-8"))["diagnostics"]
+        found = diagnostics["ess_bulk_min"]
+    else:
+        found = last_record(log).get("ess")
+    return float(found) if isinstance(found, (int, float)) else None
+
+
+def versions(tools: Tools) -> dict[str, str]:
+    """Return the versions of all programs."""
+    found = {name: version(name) for name in ("verdiv", "numpy", "pymc")}
+    found = {"verdiv": found["verdiv"], "its NumPy": found["numpy"], "its PyMC": found["pymc"]}
+    ask = "import importlib.metadata as m, json, sys; print(json.dumps({n: m.version(n) for n in sys.argv[1:]}))"
+    for python, names in (
+        (tools.rivals, ("pymc", "statsmodels")),
+        (tools.peer, ("hibayes", "numpyro", "jax")),
+    ):
+        if python is not None:
+            said = subprocess.run([python, "-c", ask, *names], capture_output=True, text=True, check=False)
+            if said.returncode != 0:
+                raise SystemExit(
+                    f"{python} lacks one of {', '.join(names)}: {said.stderr.strip().splitlines()[-1]}"
+                )
+            found |= json.loads(said.stdout)
+    return found
+
+
+def publish(results: Results, page: Path, *, write: Callable[[Path, str], None]) -> None:
+    """Write the page and its two pictures beside it."""
+    first, second = page.with_suffix(".svg"), page.with_name(f"{page.stem}-axes.svg")
+    write(page, document(results, picture=first.name, axes=second.name))
+    write(first, rows_picture(results))
+    write(second, axes_picture(results))
+
+
+def _write(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8")
+
+
+def _asked() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--only", default="*", help="measure cells of this pattern, e.g. 'demo/*'")
+    parser.add_argument("--again", help="measure cells of this pattern even if they are there")
+    parser.add_argument("--limit", type=float, default=240.0, help="seconds after which a program is stopped")
+    parser.add_argument("--rivals-python", help="Python that holds PyMC and statsmodels, or 'none'")
+    parser.add_argument("--peer-python", help="Python that holds HiBayES; absent: left out")
+    parser.add_argument("--out", type=Path, default=HERE / "out", help="folder for logs and results.json")
+    parser.add_argument("--list", action="store_true", help="name the cells that would be measured, and end")
+    parser.add_argument("--publish", action="store_true", help="write docs/benchmarks.md from results.json")
+    parser.add_argument("--docs", type=Path, default=ROOT / "docs", help="folder that --publish writes to")
+    return parser.parse_args()
 
 
 def main() -> None:
-    """Run the suite and write results.json, results.md and results.svg."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "--rows", default="1000,10000,100000", help="numbers of draws, with commas between them"
-    )
-    parser.add_argument("--limit", type=float, default=300.0, help="seconds after which a process is stopped")
-    parser.add_argument("--no-rivals", action="store_true", help="verdiv alone")
-    parser.add_argument("--peer", help="command of another program; the CSV of rows is its last argument")
-    parser.add_argument("--out", type=Path, default=HERE / "out", help="folder for data and results")
-    parser.add_argument("--prepare", type=int, help="only write the data of one size")
-    asked = parser.parse_args()
-    asked.out.mkdir(parents=True, exist_ok=True)
-    if asked.prepare is not None:
-        prepare(asked.prepare, asked.out)
+    """Measure what is not measured yet, then write results.md and pictures; or publish what there is."""
+    asked = _asked()
+    stored = asked.out / "results.json"
+    if asked.publish:
+        results = read_results(stored)
+        if results is None:
+            raise SystemExit(f"no {stored}: measure first")
+        publish(results, asked.docs / "benchmarks.md", write=_write)
         return
+    rivals = asked.rivals_python or (str(RIVALS_PYTHON) if RIVALS_PYTHON.exists() else None)
+    folder = asked.out.resolve()
+    tools = Tools(folder, None if rivals == "none" else rivals, asked.peer_python)
     about = machine()
-    table: Table = {}
-    stopped: set[str] = set()
-    for rows in sorted(int(word) for word in asked.rows.split(",")):
-        for name, commands in subjects(rows, asked.out, rivals=not asked.no_rivals, peer=asked.peer).items():
-            if name in stopped:
-                continue
-            costs = [measure(c, limit=asked.limit, log=asked.out / "log.txt") for c in commands]
-            cost = Cost(
-                sum(c.wall for c in costs),
-                sum(c.cpu for c in costs),
-                max(c.peak for c in costs),
-                all(c.finished for c in costs),
-            )
-            table.setdefault(name, {})[rows] = cost
-            if not cost.finished:
-                stopped.add(name)
-            print(f"{name}, {rows:,} rows: {cost.wall:.1f} s, {cost.peak:.0f} MB", flush=True)
-    text = markdown(table, about, asked.limit)
-    (asked.out / "results.md").write_text(text, encoding="utf-8")
-    (asked.out / "results.json").write_text(
-        json.dumps(
-            {"machine": about, "costs": {n: {r: asdict(c) for r, c in t.items()} for n, t in table.items()}},
-            indent=1,
-        ),
-        encoding="utf-8",
-    )
-    walls = {n: {r: c.wall for r, c in t.items() if c.finished} for n, t in table.items()}
-    (asked.out / "results.svg").write_text(picture(walls), encoding="utf-8")
-    print(text)
+    results = read_results(stored, machine=about) or Results(about, asked.limit)
+    results.limit = asked.limit
+    planned = {cell.key: cell for cell in cells(tools)}
+    names = unmeasured(planned, results, only=asked.only, again=asked.again)
+    if asked.list:
+        print("\n".join(names))
+        return
+    for part in (folder, folder / "made", folder / "said"):
+        part.mkdir(parents=True, exist_ok=True)
+    results.versions |= versions(tools)
+    for number, name in enumerate(names, 1):
+        cell = planned[name]
+        results.logs[cell.recipe.name] = prepare(cell.recipe, folder)
+        found = measured(cell, limit=asked.limit, logs=folder / "said")
+        results.cells[name] = found
+        write_results(stored, results)
+        print(
+            f"{number}/{len(names)} {name}: {found.ending}, {found.wall:.1f} s wall, {found.cpu:.1f} s processor, "
+            f"{found.peak:.0f} MB",
+            flush=True,
+        )
+    publish(results, folder / "results.md", write=_write)
+    print((folder / "results.md").read_text(encoding="utf-8"))
 
 
 if __name__ == "__main__":

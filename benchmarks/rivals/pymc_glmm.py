@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import sys
 
-import numpy as np
+import arviz as az
 import pandas as pd
 import pymc as pm
 
@@ -23,8 +24,10 @@ def main() -> None:
         logit = mu + between * f[family] + within * t
         pm.Bernoulli("y", logit_p=logit[task], observed=rows["correct"].to_numpy())
         found = pm.sample(1000, tune=1000, chains=4, cores=2, random_seed=1, progressbar=False)
-    ess = float(np.asarray(pm.stats.ess(found, var_names=["mu"])["mu"]))
-    print(f"mu {float(found.posterior['mu'].mean()):.4f} ess {ess:.0f}")
+    sizes = az.ess(found, var_names=["mu", "tau", "sigma"])
+    ess = min(float(sizes[name]) for name in ("mu", "tau", "sigma"))
+    mean, divergences = float(found.posterior["mu"].mean()), int(found.sample_stats["diverging"].sum())
+    print(json.dumps({"ess": ess, "of": ["mu", "tau", "sigma"], "mean": mean, "divergences": divergences}))
 
 
 if __name__ == "__main__":
