@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from benchmarks.growth import extrapolated
 from benchmarks.plan import LABELS, RIVALS
 from benchmarks.store import Results
-from benchmarks.tables import COUNTED, DECADES, FAR, axis_costs
+from benchmarks.tables import COUNTED, FAR, axis_costs, carried_on
 from verdiv.reports.figures import svg
 from verdiv.reports.figures.standalone import standalone
 
@@ -123,9 +122,7 @@ def rows_picture(results: Results) -> str:
             and found.ending == "limit"
         )
         if points or stopped:
-            far = (
-                extrapolated(points, FAR, decades=DECADES) if max(points, default=0.0) * 1000 >= FAR else None
-            )
+            far = carried_on(points)
             curves.append(Curve(LABELS[subject], points, stopped, None if far is None else (FAR, far)))
     if not curves:
         return ""
