@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -132,6 +133,7 @@ def _cross(events: Events | None) -> dict[str, Any] | None:
         "cluster_robust": None
         if robust is None
         else {"estimate": robust.estimate, "low": robust.low, "high": robust.high},
+        "by_tasks": None if found.by_tasks is None else asdict(found.by_tasks),
     }
 
 

@@ -4,8 +4,10 @@ Real tasks get Exp(1) weights (Rubin 1981). Per family two pseudo-tasks stand at
 with Gamma(n_f / 2n) weights each, so that 0/n and n/n give proper intervals and the whole suite carries one
 pseudo-task; a family reported alone carries one by itself. A mean over chains weighs its pseudo-tasks like an average
 task; a ratio of counts weighs them like half a pseudo-draw on each side, which for one draw a task is exactly the
-Jeffreys posterior. All terms of a contrast share one weight vector, and the second term sees the two extremes
-exchanged, so that the contrast itself has its pseudo-tasks at its own extremes.
+Jeffreys posterior. Where all draws of tasks with several are equal, nothing tells how they cluster, and the extreme
+that was not seen gets a whole task: with equally many draws a task the posterior is Beta(1, tasks), whose one-sided
+bound is that of Clopper and Pearson for no event in any task. All terms of a contrast share one weight vector, and the
+second term sees the two extremes exchanged, so that the contrast itself has its pseudo-tasks at its own extremes.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from hashlib import sha256
 import numpy as np
 
 from verdiv.estimators.observations import BoolArray, FloatArray, IntArray
+from verdiv.estimators.summary import all_equal, cluster_size
 from verdiv.estimators.weights import MANY, TaskWeights, rare_tasks
 
 __all__ = ["Bootstrap", "Columns", "Summary", "summarise_draws"]
@@ -27,8 +30,8 @@ SMALL = 5_000
 AT_ONCE = 256
 """Columns that are weighed at once."""
 
-PSEUDO_STREAM = 0x9E0D
-"""Random stream of pseudo-task weights, apart from that of task weights."""
+PSEUDO_STREAM, UNSEEN_STREAM = 0x9E0D, 0x5EE0
+"""Random streams of pseudo-task weights and of their second halves, apart from that of task weights."""
 
 Columns = Mapping[str, FloatArray]
 
@@ -106,11 +109,17 @@ class Bootstrap:
         rare = rare_tasks(watch, self.tasks)[self._order] if self.tasks > MANY else None
         self._task_weights = TaskWeights(np.asarray(bounds, dtype=np.int64), draws, seed, rare)
         share = np.full(self.families, 0.5) if alone else 0.5 * self.size / max(self.tasks, 1)
-        shape = np.where(self.size > 0, share, 0.0)
-        rng = np.random.default_rng(np.random.SeedSequence([seed, PSEUDO_STREAM]))
-        pseudo = rng.standard_gamma(np.maximum(shape, 1e-300), (2, draws, self.families))
-        self.high: FloatArray = np.where(shape > 0, pseudo[0], 0.0)
-        self.low: FloatArray = np.where(shape > 0, pseudo[1], 0.0)
+        self._shape = np.where(self.size > 0, share, 0.0)
+        self._seed = seed
+        self.high, self.low = self._gammas(PSEUDO_STREAM)
+        self._halves: tuple[FloatArray, FloatArray] | None = None
+
+    def _gammas(self, stream: int) -> tuple[FloatArray, FloatArray]:
+        """Weights of half a pseudo-task at each extreme, shape ``(draws, families)`` each."""
+        rng = np.random.default_rng(np.random.SeedSequence([self._seed, stream]))
+        made = rng.standard_gamma(np.maximum(self._shape, 1e-300), (2, self.draws, self.families))
+        high, low = np.where(self._shape > 0, made, 0.0)
+        return high, low
 
     def extend(self, columns: Columns) -> None:
         """Add per-task columns; every column of a bootstrap sees the same weights.
@@ -157,6 +166,23 @@ class Bootstrap:
 
     def _pseudo(self, exchanged: bool) -> tuple[FloatArray, FloatArray]:
         return (self.low, self.high) if exchanged else (self.high, self.low)
+
+    def _unseen(
+        self, k: FloatArray, n: FloatArray, least: float, greatest: float, exchanged: bool
+    ) -> tuple[FloatArray, FloatArray] | None:
+        """Pseudo-tasks of a ratio whose draws are all equal though tasks have several; None where the usual ones do.
+
+        A whole task of average size stands at each extreme that was not seen, none at the one that was.
+        """
+        size = cluster_size(n)
+        if size <= 1.0 or not all_equal(n, k):
+            return None
+        if self._halves is None:
+            self._halves = self._gammas(UNSEEN_STREAM)
+        second = self._halves[::-1] if exchanged else self._halves
+        high, low = (size * (a + b) for a, b in zip(self._pseudo(exchanged), second, strict=True))
+        seen = 0.0 if not k.any() else 1.0
+        return (0.0 * high if seen == greatest else high), (0.0 * low if seen == least else low)
 
     def _mix(self, values: FloatArray, present: BoolArray, weights: FloatArray | None) -> FloatArray:
         """Average over families with weights renormalised to the families that have data."""
@@ -221,7 +247,7 @@ class Bootstrap:
 
         ``Σ_f π_f K_f/C_f / Σ_f π_f N_f/C_f`` with ``K_f = Σ w k + g_high·greatest + g_low·least``,
         ``N_f = Σ w n + g_high + g_low`` and ``C_f = Σ w base``. Averaging task rates would be another quantity:
-        hard tasks reach the later stages more often.
+        hard tasks reach the later stages more often. Where all draws are equal, see :meth:`_unseen`.
 
         Returns
         -------
@@ -246,7 +272,8 @@ class Bootstrap:
         weights: FloatArray | None = None,
     ) -> tuple[FloatArray, FloatArray]:
         """Numerator and denominator of :meth:`rate`: population means per initial draw, shape ``(draws,)`` each."""
-        high, low = self._pseudo(exchanged)
+        clustered = self._unseen(self.column(k), self.column(n), least, greatest, exchanged)
+        high, low = self._pseudo(exchanged) if clustered is None else clustered
         c = self.sums(base)
         present = c.max(axis=0) > 0
         if not (self.sums(n).max(axis=0) > 0).any():

@@ -8,8 +8,9 @@ import numpy as np
 from scipy.special import betaincinv, ndtri, stdtrit
 
 from verdiv.estimators.observations import FloatArray
+from verdiv.estimators.summary import all_equal, cluster_size
 
-__all__ = ["ClusterRobust", "CrossCheck", "cross_check"]
+__all__ = ["ByTasks", "ClusterRobust", "CrossCheck", "cross_check"]
 
 
 @dataclass(frozen=True)
@@ -17,6 +18,22 @@ class ClusterRobust:
     """Ratio of sums with its sandwich interval, clusters being tasks."""
 
     estimate: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class ByTasks:
+    """Exact interval of 0/n or n/n with tasks in place of draws, which holds however draws cluster in tasks.
+
+    With equally many draws a task, a task shows an event with at least the chance that one draw of it does; so the
+    bound for no event in any of the tasks also bounds the rate of draws.
+    """
+
+    tasks: int
+    """Tasks with a draw."""
+    effective: float
+    """Tasks of equal weight that they come to, ``(Σn)²/Σn²``; what the interval is computed for."""
     low: float
     high: float
 
@@ -31,6 +48,8 @@ class CrossCheck:
     high: float
     cluster_robust: ClusterRobust | None
     """None where every task has one draw, or fewer than two tasks, or no spread at all."""
+    by_tasks: ByTasks | None = None
+    """Where all draws of tasks with several are equal, so that nothing tells how they cluster."""
 
 
 def cross_check(
@@ -40,7 +59,8 @@ def cross_check(
 
     Wilson's interval; at 0/n and n/n the exact one of Clopper and Pearson. Where tasks have several draws, the
     cluster-robust interval stands beside: weighted least squares of task rates on a constant with weights ``n`` and
-    HC1 errors, which is the linearised ratio ``t/(t−1) Σ(k_i − p n_i)²/N²``.
+    HC1 errors, which is the linearised ratio ``t/(t−1) Σ(k_i − p n_i)²/N²``. At 0/n and n/n, where that has no
+    spread, Clopper and Pearson's interval with tasks in place of draws stands beside.
 
     Parameters
     ----------
@@ -73,7 +93,7 @@ def cross_check(
         return CrossCheck("cluster-robust", robust.estimate, robust.low, robust.high, robust)
     if events in (0.0, total):
         low, high = _clopper_pearson(events, total, level)
-        return CrossCheck("Clopper–Pearson", rate, low, high, robust)
+        return CrossCheck("Clopper–Pearson", rate, low, high, robust, _by_tasks(n, k, level))
     low, high = _wilson(rate, total, level)
     return CrossCheck("Wilson", rate, low, high, robust)
 
@@ -91,6 +111,15 @@ def _clopper_pearson(events: float, total: float, level: float) -> tuple[float, 
     low = float(betaincinv(events, total - events + 1.0, tail)) if events > 0 else 0.0
     high = float(betaincinv(events + 1.0, total - events, 1.0 - tail)) if events < total else 1.0
     return low, high
+
+
+def _by_tasks(n: FloatArray, k: FloatArray, level: float) -> ByTasks | None:
+    size = cluster_size(n)
+    if size <= 1.0 or not all_equal(n, k):
+        return None
+    effective = float(n.sum()) / size
+    low, high = _clopper_pearson(effective if k.any() else 0.0, effective, level)
+    return ByTasks(int((n > 0).sum()), effective, low, high)
 
 
 def _cluster_robust(n: FloatArray, k: FloatArray, level: float) -> ClusterRobust | None:

@@ -15,7 +15,16 @@ import numpy.typing as npt
 
 from verdiv.errors import Fault, UsageRefused
 
-__all__ = ["CountBlock", "StageSummary", "StageTally", "count_block", "design_effect", "summarise"]
+__all__ = [
+    "CountBlock",
+    "StageSummary",
+    "StageTally",
+    "all_equal",
+    "cluster_size",
+    "count_block",
+    "design_effect",
+    "summarise",
+]
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -113,6 +122,26 @@ def _check_counts(where: str, family: Ints, n: Floats, k: Floats) -> None:
         raise UsageRefused("The tally cannot be used.", [fault])
 
 
+def all_equal(n: Floats, k: Floats) -> bool:
+    """Whether no draw differs from another: 0 of n or n of n. Such a sample cannot tell how draws cluster in tasks."""
+    return bool((k == 0).all() or (k == n).all())
+
+
+def cluster_size(n: Floats) -> float:
+    r"""Draws that count as one where every task is all or nothing, :math:`\sum n_i^2 / \sum n_i`, at least 1.
+
+    :math:`N / c = N^2 / \sum n_i^2` is then the effective number of tasks (Kish), the tasks themselves where all have
+    equally many draws.
+
+    Examples
+    --------
+    >>> cluster_size(np.array([3.0, 3.0, 0.0])), cluster_size(np.array([1.0, 3.0]))
+    (3.0, 2.5)
+    """
+    total = float(n.sum())
+    return max(1.0, float((n * n).sum()) / total) if total > 0 else 1.0
+
+
 def design_effect(tally: StageTally, families: int) -> float:
     r"""Design effect of clustering by task, pooled over families.
 
@@ -124,6 +153,9 @@ def design_effect(tally: StageTally, families: int) -> float:
     variance of the ratio :math:`K_f / N_f` over its binomial variance, numerators and denominators summed
     over families so that small families borrow it.
 
+    Where all draws are equal (0/n, n/n) there is no variance to compare, and the formula gives 1 whatever the
+    clustering. A task then counts once: d is the cluster size, see :func:`cluster_size`.
+
     Parameters
     ----------
     tally
@@ -134,8 +166,8 @@ def design_effect(tally: StageTally, families: int) -> float:
     Returns
     -------
     float
-        At least 1. Exactly 1 where no family has two tasks: one cluster tells nothing of clustering, so
-        such families are left out of both sums.
+        At least 1. Exactly 1 where draws differ and no family has two tasks: one cluster tells nothing of
+        clustering, so such families are left out of both sums.
 
     Examples
     --------
@@ -148,6 +180,8 @@ def design_effect(tally: StageTally, families: int) -> float:
     """
     reached = tally.n > 0
     family, n, k = tally.family[reached], tally.n[reached], tally.k[reached]
+    if all_equal(n, k):
+        return cluster_size(n)
     total = np.bincount(family, n, minlength=families)
     events = np.bincount(family, k, minlength=families)
     tasks = np.bincount(family, minlength=families)

@@ -93,6 +93,13 @@ def _cross(record: Mapping[str, Any]) -> Cell | str:
     if robust.get("estimate") is not None:
         shown = estimate(robust["estimate"], robust.get("low"), robust.get("high"))
         note += f"; clustered {shown}"
+    tasks = cross.get("by_tasks") or {}
+    if tasks.get("tasks") is not None:
+        bound = interval(tasks.get("low"), tasks.get("high"))
+        note += (
+            f"; {exact(record.get('k'))} of {exact(record.get('n'))} draws in {count(tasks['tasks'])} tasks: "
+        )
+        note += f"the bound by tasks is {bound}"
     if cross.get("estimate") is None:
         return Cell(interval(cross.get("low"), cross.get("high")), note=note)
     return Cell(estimate(cross["estimate"], cross.get("low"), cross.get("high")), note=note)
