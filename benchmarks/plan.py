@@ -52,11 +52,15 @@ LABELS = {
     "peer-tasks": "HiBayES, its default model, rows grouped by task",
     "peer-nested": "HiBayES, tasks within families, rows grouped by task",
     "peer-rows": "HiBayES, its default model, a binomial a row",
+    "peer-full": "HiBayES, its default model with checks and plots",
 }
 """Program to its name in tables and pictures."""
 
 OWN = ("results", "report", "tally", "from-tally", "nuts")
-RIVALS = ("gee", "pymc", "peer-tasks", "peer-nested", "peer-rows")
+RIVALS = ("gee", "pymc", "peer-tasks", "peer-full", "peer-nested", "peer-rows")
+
+IN_PART = {"peer-full": ("demo", "1e4"), "peer-nested": ("demo", "1e4")}
+"""Variants of a program that are timed on some logs only."""
 
 WHOLE_LOG = 2_000_000
 """Draws up to which a log is analysed without a tally: beyond, it would be held in memory."""
@@ -106,7 +110,7 @@ def _subjects(recipe: Recipe) -> tuple[str, ...]:
     if recipe != DEMO:
         found += ["tally", "from-tally"]
     if compared:
-        found += ["nuts", *RIVALS]
+        found += ["nuts", *(one for one in RIVALS if recipe.name in IN_PART.get(one, recipe.name))]
     return tuple(found)
 
 

@@ -1,6 +1,6 @@
 """A hierarchical binomial fit by HiBayES (NumPyro), with its own defaults: 4 chains of 1,000 + 2,000 draws.
 
-    python hibayes_fit.py ROWS.csv [tasks | rows | nested]
+    python hibayes_fit.py ROWS.csv [tasks | rows | nested | full]
 
 It goes the way of its guide as far as the fit: load extracted data, group rows into counts, extract features, fit. Its
 checks, plots and tables are left out, and so is its progress bar.
@@ -9,16 +9,18 @@ checks, plots and tables are left out, and so is its progress bar.
 grouping to counts, a binomial of size one a row. ``nested`` is ``three_level_group_binomial``,
 which puts tasks within families; it has a level below the tasks, which holds one unit each here. Tasks are numbered
 within their family, so that its arrays hold no empty cells, and its dimensions are named here, as those that its own
-processors name do not fit that model's arrays.
+processors name do not fit that model's arrays. ``full`` is ``tasks`` by its own command, ``hibayes-full``, with its
+default checks and a forest plot and a table, as in the guide's example; nobody is asked to approve a plot.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import sys
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 MODELS = {
     "rows": ("two_level_group_binomial", ("group",), ("overall_mean", "sigma_group")),
@@ -30,6 +32,24 @@ MODELS = {
     ),
 }
 """Model to its name in the package, its levels, and the parameters whose effective sample size is told."""
+
+CHECKS = (
+    {"prior_predictive_plot": {"interactive": False}},
+    *("r_hat", "divergences", "ess_bulk", "ess_tail", "loo", "bfmi", "waic"),
+    {"posterior_predictive_plot": {"interactive": False}},
+)
+"""The package's default checks."""
+
+
+def steps(model: str) -> list[dict[str, Any]]:
+    """Return how rows become the arrays of a model."""
+    levels = list(MODELS[model][1])
+    found: list[dict[str, Any]] = [
+        {"groupby": {"groupby_columns": levels}},
+        {"extract_features": {"continuous_features": ["n_total"], "categorical_features": levels}},
+        {"extract_observed_feature": {"feature_name": "n_correct"}},
+    ]
+    return found[1:] if model == "rows" else found
 
 
 def prepared(rows: Path, model: str) -> Path:
@@ -70,14 +90,8 @@ def fit(rows: Path, model: str) -> Any:
     state = load_data(
         DataLoaderConfig.from_dict({"paths": {"extracted_data": [str(prepared(rows, model))]}}), display
     )
-    steps = [
-        {"groupby": {"groupby_columns": list(levels)}},
-        {"extract_features": {"continuous_features": ["n_total"], "categorical_features": list(levels)}},
-        {"extract_observed_feature": {"feature_name": "n_correct"}},
-    ]
-    if model == "rows":
-        del steps[0]
-    state = process_data(ProcessConfig.from_dict({"processors": steps}), display, analysis_state=state)
+    process = ProcessConfig.from_dict({"processors": steps(model)})
+    state = process_data(process, display, analysis_state=state)
     wanted = {"models": [{"name": name, "config": {"fit": {"progress_bar": False}}}]}
     dims = {f"{level}_effects": list(levels[: i + 1]) for i, level in enumerate(levels)}
     ((chosen, config),) = ModelsToRunConfig.from_dict(wanted).enabled_models
@@ -93,6 +107,23 @@ def fit(rows: Path, model: str) -> Any:
     return fitted.inference_data
 
 
+def run_command(rows: Path) -> NoReturn:
+    """Become the package's own command on the rows, from extracted data to plots and tables."""
+    config = {
+        "data_loader": {"paths": {"extracted_data": [str(prepared(rows, "tasks"))]}},
+        "data_process": {"processors": steps("tasks")},
+        "model": {"models": ["two_level_group_binomial"]},
+        "check": {"checkers": list(CHECKS)},
+        "communicate": {"communicators": ["forest_plot", "summary_table"]},
+    }
+    path = rows.with_suffix(".full.yaml")
+    # JSON is YAML.
+    path.write_text(json.dumps(config), encoding="utf-8")
+    os.environ["MPLBACKEND"] = "Agg"
+    command = str(Path(sys.executable).with_name("hibayes-full"))
+    os.execv(command, [command, "--config", str(path), "--out", str(rows.with_suffix(".full")), "--no-tui"])
+
+
 def main() -> None:
     """Fit the rows of a CSV file (task, family, correct) and print the smallest bulk effective sample size."""
     if find_spec("hibayes") is None:
@@ -100,6 +131,8 @@ def main() -> None:
             "HiBayES is not installed for this Python: see its guide, then name it with --peer-python"
         )
     model = sys.argv[2] if len(sys.argv) > 2 else "tasks"
+    if model == "full":
+        run_command(Path(sys.argv[1]))
     found = fit(Path(sys.argv[1]), model)
     import arviz as az
 
