@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from benchmarks.plan import LABELS, RIVALS
+from benchmarks.plan import LABELS
 from benchmarks.store import Results
 from benchmarks.tables import COUNTED, FAR, axis_costs, carried_on
 from verdiv.reports.figures import svg
@@ -18,6 +18,9 @@ __all__ = ["Curve", "axes_picture", "rows_picture"]
 LINE = 18.0
 """Height of a line of the legend."""
 
+DRAWN = ("report", "tally", "from-tally", "nuts", "gee", "pymc", "peer-tasks", "peer-rows")
+"""Programs that are drawn; each keeps its mark and its colour in every picture."""
+
 SUPERSCRIPTS = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 
 
@@ -25,7 +28,7 @@ SUPERSCRIPTS = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 class Curve:
     """One program's costs."""
 
-    label: str
+    subject: str
     points: Mapping[float, float]
     """Size to seconds."""
     stopped: tuple[tuple[float, float], ...] = ()
@@ -54,8 +57,10 @@ def _power(value: float) -> str:
     return "10" + f"{value:.0e}".partition("e+")[2].lstrip("0").translate(SUPERSCRIPTS)
 
 
-def _powers(low: float, high: float) -> list[float]:
-    return [10.0**e for e in range(-9, 13) if low <= 10.0**e <= high]
+def _ticks(scale: svg.Scale) -> tuple[float, ...]:
+    """Return the powers of ten of a scale, or closer values where there are only one or two."""
+    found = tuple(10.0**e for e in range(-9, 13) if scale.low <= 10.0**e <= scale.high)
+    return found if len(found) > 2 else scale.ticks(4)
 
 
 def _panel(curves: Iterable[Curve], box: Box, low: float, high: float, words: str) -> list[Markup]:
@@ -65,17 +70,18 @@ def _panel(curves: Iterable[Curve], box: Box, low: float, high: float, words: st
     x = svg.Scale(min(sizes) / 1.4, max(sizes) * 1.4, box.left, box.right, True)
     y = svg.Scale(low, high, box.bottom, box.top, True)
     drawn: list[Markup] = []
-    for value in _powers(low, high):
+    for value in _ticks(y):
         line = {"x1": box.left, "x2": box.right, "y1": y(value), "y2": y(value)}
         drawn += [svg.element("line", **line, class_="gridline")]
         drawn += [svg.text(box.left - 6, y(value) + 4, _power(value), anchor="end")]
-    across = _powers(x.low, x.high)
-    for value in across if len(across) > 1 else sorted(set(sizes)):
+    across = _ticks(x) if max(sizes) > 1000 * min(sizes) else tuple(sorted(set(sizes)))
+    for value in across:
         line = {"x1": x(value), "x2": x(value), "y1": box.bottom, "y2": box.bottom + 4}
         drawn += [svg.element("line", **line, class_="axis")]
         drawn += [svg.text(x(value), box.bottom + 17, _power(value), anchor="middle")]
     drawn += [svg.path([(box.left, box.top), (box.left, box.bottom), (box.right, box.bottom)], "curve axis")]
-    for i, curve in enumerate(curves):
+    for curve in curves:
+        i = DRAWN.index(curve.subject)
         spots = [(x(size), y(cost)) for size, cost in sorted(curve.points.items())]
         if len(spots) > 1:
             drawn.append(svg.path(spots, f"curve c{i % svg.MARKS}"))
@@ -96,11 +102,11 @@ def _panel(curves: Iterable[Curve], box: Box, low: float, high: float, words: st
     return drawn
 
 
-def _legend(labels: Iterable[str], top: float, left: float) -> list[Markup]:
+def _legend(subjects: Iterable[str], top: float, left: float) -> list[Markup]:
     drawn = []
-    for i, label in enumerate(labels):
-        at = top + LINE * i
-        drawn += [svg.mark(left, at, i), svg.text(left + 14, at + 4, label)]
+    for line, subject in enumerate(subjects):
+        at = top + LINE * line
+        drawn += [svg.mark(left, at, DRAWN.index(subject)), svg.text(left + 14, at + 4, LABELS[subject])]
     return drawn
 
 
@@ -112,7 +118,7 @@ def _limits(curves: Iterable[Curve]) -> tuple[float, float]:
 def rows_picture(results: Results) -> str:
     """Draw seconds against draws for every program; dashes are not measured."""
     curves = []
-    for subject in ("report", "tally", "from-tally", "nuts", *RIVALS):
+    for subject in DRAWN:
         points = {size: record.wall for size, record in axis_costs(results, "rows", subject).items()}
         stopped = tuple(
             (float(facts["draws"]), results.cells[f"{name}/{subject}"].wall)
@@ -123,13 +129,13 @@ def rows_picture(results: Results) -> str:
         )
         if points or stopped:
             far = carried_on(points)
-            curves.append(Curve(LABELS[subject], points, stopped, None if far is None else (FAR, far)))
+            curves.append(Curve(subject, points, stopped, None if far is None else (FAR, far)))
     if not curves:
         return ""
     width, box = 720.0, Box(56.0, 34.0, 700.0, 400.0)
     low, high = _limits(curves)
     drawn = _panel(curves, box, low, high, "draws in the log")
-    legend = _legend([curve.label for curve in curves], box.bottom + 62, box.left)
+    legend = _legend([curve.subject for curve in curves], box.bottom + 62, box.left)
     end = box.bottom + 62 + LINE * len(curves)
     note = "Hollow: not measured. With an arrow: stopped at the limit; without: carried on by the fitted exponent."
     drawing = svg.drawing(
@@ -151,7 +157,7 @@ def axes_picture(results: Results) -> str:
     panels = []
     for axis in ("tasks", "families", "patterns"):
         curves = [
-            Curve(LABELS[one], {size: r.wall for size, r in axis_costs(results, axis, one).items()})
+            Curve(one, {size: r.wall for size, r in axis_costs(results, axis, one).items()})
             for one in ("tally", "from-tally")
         ]
         panels.append((axis, [curve for curve in curves if curve.points]))
@@ -164,7 +170,7 @@ def axes_picture(results: Results) -> str:
         if curves:
             box = Box(56.0 + 236 * i, 34.0, 236.0 * (i + 1), 240.0)
             drawn += _panel(curves, box, low, high, COUNTED[axis])
-    legend = _legend([LABELS["tally"], LABELS["from-tally"]], 302.0, 56.0)
+    legend = _legend(["tally", "from-tally"], 302.0, 56.0)
     drawing = svg.drawing(
         "axes",
         720.0,

@@ -26,10 +26,10 @@ AXES: dict[str, tuple[Recipe, ...]] = {
         Recipe("1e7", 20_750, copies=10),
     ),
     "tasks": (
-        Recipe("tasks-200", 206, replicates=30),
-        Recipe("tasks-600", 630, replicates=10),
+        Recipe("tasks-233", 233, replicates=30),
+        Recipe("tasks-678", 678, replicates=10),
         BASE,
-        Recipe("tasks-6000", 5900, replicates=1),
+        Recipe("tasks-5008", 5008, replicates=1),
     ),
     "families": (BASE, *(Recipe(f"families-{n}", 2083, families=n) for n in (30, 300, 1000))),
     "patterns": (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from math import log10
 
 from benchmarks.growth import extrapolated, fit_growth
 from benchmarks.plan import AXES, LABELS, RIVALS
@@ -45,8 +46,8 @@ An exponent of 1 is cost in proportion to draws. Start-up hides growth at small 
 last {decades:.0f} powers of ten alone. The last column was not measured: it carries the largest measurement on by that
 exponent. Above a million draws a log is tallied first.
 ----
-Each is varied alone; what is held is in the first lines. As draws are held too, fewer tasks have more seeds each. A pattern is a family with one set of a task's counts; few of
-them come from the same tasks under many names.
+Each is varied alone; what is held is in the first lines. As draws are held too, fewer tasks have more seeds each. A
+pattern is a family with one set of a task's counts; few of them come from the same tasks under many names.
 """
 """Paragraphs of the page, in order."""
 
@@ -83,9 +84,9 @@ def _head(results: Results, logs: Iterable[str]) -> list[str]:
     found = []
     for name in logs:
         facts = results.logs[name]
-        what = "shipped run" if name == "demo" else f"about {10 ** (len(str(facts['draws'])) - 1):,} draws"
+        what = "shipped run" if name == "demo" else f"about {10 ** round(log10(facts['draws'])):,}"
         rows = f", {facts['rows']:,} rows" if "rows" in facts else ""
-        found.append(f"{what}: {facts['draws']:,}{rows}")
+        found.append(f"{what}: {facts['draws']:,} draws{rows}")
     return found
 
 
