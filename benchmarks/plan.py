@@ -31,7 +31,7 @@ AXES: dict[str, tuple[Recipe, ...]] = {
         BASE,
         Recipe("tasks-5008", 5008, replicates=1),
     ),
-    "families": (BASE, *(Recipe(f"families-{n}", 2083, families=n) for n in (30, 300, 1000))),
+    "families": (BASE, *(Recipe(f"families-{n}", 2083, families=n) for n in (10, 30, 100))),
     "patterns": (
         Recipe("patterns-20", 21, copies=99),
         Recipe("patterns-80", 83, copies=25),

@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -158,6 +159,8 @@ def main() -> None:
     for part in (folder, folder / "made", folder / "said"):
         part.mkdir(parents=True, exist_ok=True)
     results.versions |= versions(tools)
+    # A process that is timed has a session of its own, and is ended with this one only by an exception here.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))
     for number, name in enumerate(names, 1):
         cell = planned[name]
         results.logs[cell.recipe.name] = prepare(cell.recipe, folder)
