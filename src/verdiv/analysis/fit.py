@@ -22,7 +22,7 @@ from verdiv.estimators.settings import DEFAULTS, Settings
 from verdiv.estimators.summary import CountBlock, StageSummary, StageTally, count_block, summarise
 from verdiv.estimators.within import fit_icc_grid
 
-__all__ = ["Fit", "Progress", "count_blocks", "fit_model", "prior_draws", "stage_summary"]
+__all__ = ["Fit", "Progress", "count_blocks", "fit_correlations", "fit_model", "prior_draws", "stage_summary"]
 
 BLOCKS = {"s1": "s1", "s2": "s2"}
 """Within-task blocks of replicated first repairs, by the stage they come from."""
@@ -97,6 +97,27 @@ def count_blocks(gathered: Gathered) -> dict[str, CountBlock]:
     return blocks
 
 
+def _priors(gathered: Gathered) -> Priors:
+    """Priors as registered."""
+    plan = gathered.plan.priors
+    return Priors(
+        mu_mean=plan.mu_mean,
+        mu_sd=plan.mu_sd,
+        fpr_mu_mean=plan.fpr_mu_mean,
+        fpr_mu_sd=plan.fpr_mu_sd,
+        tau_sd=plan.tau_sd,
+        icc_a=plan.icc_a,
+        icc_b=plan.icc_b,
+    )
+
+
+def fit_correlations(gathered: Gathered, *, draws: int, seed: int) -> dict[str, IccPosterior]:
+    """Fit the correlations within tasks alone, which is all of the model that rules read."""
+    priors, families = _priors(gathered), gathered.tally.families
+    blocks = (block for block in count_blocks(gathered).values() if block.tasks)
+    return {b.name: fit_icc_grid(b, families, priors, draws=draws, seed=seed) for b in blocks}
+
+
 def fit_model(
     gathered: Gathered,
     settings: Settings = DEFAULTS,
@@ -119,16 +140,7 @@ def fit_model(
     Fit
         Posteriors, blocks and diagnostics.
     """
-    plan = gathered.plan.priors
-    priors = Priors(
-        mu_mean=plan.mu_mean,
-        mu_sd=plan.mu_sd,
-        fpr_mu_mean=plan.fpr_mu_mean,
-        fpr_mu_sd=plan.fpr_mu_sd,
-        tau_sd=plan.tau_sd,
-        icc_a=plan.icc_a,
-        icc_b=plan.icc_b,
-    )
+    priors = _priors(gathered)
     summary = stage_summary(gathered)
     blocks = count_blocks(gathered)
     families = gathered.tally.families

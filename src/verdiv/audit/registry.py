@@ -71,6 +71,7 @@ CHECKS: tuple[Check, ...] = (
     _lock("lock.registration", "the registration is the locked one"),
     _lock("lock.files", "covered files are unchanged"),
     _lock("lock.outlook", "draws and bills follow from the locked plan"),
+    _lock("lock.severity", "the simulated severity holds together"),
     _lock("lock.replaced", "no other lock stood in its place"),
     Check("lock.followed", "the log followed this registration", lock.followed, needs_draws=False),
     Check("lock.amended_after_data", "amendments came before data", lock.amended_after_data),

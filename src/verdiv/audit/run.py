@@ -23,6 +23,8 @@ from verdiv.audit.outcome import (
 from verdiv.audit.registry import CHECKS, Check
 from verdiv.preregistration import Preregistration
 from verdiv.preregistration.lock import default_lock_path
+from verdiv.preregistration.lockfile import Lock
+from verdiv.preregistration.severity import severity_faults, severity_shares
 from verdiv.preregistration.verify import verify_lock
 from verdiv.runlog.table import RunLog
 
@@ -198,7 +200,7 @@ def audit_for_analysis(
         ``audit`` (the block of the results document), ``deviations`` (its rows), ``findings`` (dicts of severity,
         check, message, rules), ``void`` (why every verdict is void, or None), ``affected`` (draw ids that serious
         findings touch), ``preregistration`` (fields to set in that block: status, locked_at, strength, order,
-        verify_command, amendments).
+        verify_command, severity, amendments).
     """
     path = lock_path or neighbour_lock(plan)
     registration = (
@@ -237,6 +239,14 @@ def _void_reasons(report: AuditReport) -> list[tuple[str, str]]:
     ]
 
 
+def _locked_severity(lock: Lock | None) -> dict[str, Any] | None:
+    """Count the simulated verdicts that a lock holds; None without them, or where they do not hold together."""
+    record = None if lock is None else lock.current.get("severity")
+    if record is None or list(severity_faults(record)):
+        return None
+    return {"runs": record["runs"], "seed": record["seed"], "rules": severity_shares(record)}
+
+
 def _registration_fields(report: AuditReport) -> Mapping[str, Any]:
     """Say what the lock allows to be said of the registration."""
     lock = report.evidence.lock
@@ -254,6 +264,7 @@ def _registration_fields(report: AuditReport) -> Mapping[str, Any]:
         "strength": None if lock.strength is None else lock.strength.text,
         "order": order,
         "verify_command": f"verdiv verify {lock.path}",
+        "severity": _locked_severity(held),
         "amendments": []
         if held is None
         else [

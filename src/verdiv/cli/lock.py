@@ -18,6 +18,7 @@ Examples:
   verdiv lock preregistration.toml
   verdiv lock preregistration.toml --file prompts.json --file runner.py
   verdiv lock verifiers-dividend -o preregistration.lock.json
+  verdiv lock preregistration.toml --severity 200
 
 A plan is locked once. The lock's time is this machine's clock, which proves nothing by itself: commit the
 lock, publish it, sign it, or have its digest timestamped; verdiv verify says what it is worth."""
@@ -44,15 +45,35 @@ def lock(
     author: Annotated[
         str | None, typer.Option("--author", help="Who locks, if not the registration's authors.")
     ] = None,
+    severity: Annotated[
+        int | None,
+        typer.Option(
+            "--severity",
+            min=1,
+            max=1_000_000,
+            help="Simulated runs a world: how often each rule is decided where its claim holds, and where it fails.",
+        ),
+    ] = None,
+    seed: options.Seed = 1,
 ) -> int:
     """Write the lock of a registration: canonical JSON, digests of every file named, draws and bills."""
     from verdiv.cli.failures import keep
-    from verdiv.cli.lock_work import lock_lines, sign, source_of
+    from verdiv.cli.lock_work import lock_lines, sign, simulating, source_of
     from verdiv.preregistration.lock import default_lock_path, lock_plan
 
     target = default_lock_path(registration) if out is None else out
     data, name, inside = source_of(registration, target)
-    record = lock_plan(data, name, target, registration=inside, extra=file or (), author=author)
+    runs = severity or 0
+    with simulating() as simulate:
+        record = lock_plan(
+            data,
+            name,
+            target,
+            registration=inside,
+            extra=file or (),
+            author=author,
+            severity=(lambda plan: simulate(plan, runs, seed)) if runs else None,
+        )
     keep(f"{target} is complete")
     lines = lock_lines(record, target)
     if key is not None:

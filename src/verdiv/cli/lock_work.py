@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,9 +12,10 @@ from verdiv.errors import Fault, InputRefused, UsageRefused
 from verdiv.preregistration.reader import MAX_BYTES
 
 if TYPE_CHECKING:
+    from verdiv.preregistration.plan import Preregistration
     from verdiv.preregistration.verify import LockReport
 
-__all__ = ["amendment_lines", "lock_lines", "report_json", "report_lines", "sign", "source_of"]
+__all__ = ["amendment_lines", "lock_lines", "report_json", "report_lines", "sign", "simulating", "source_of"]
 
 
 def source_of(registration: str, lock: Path) -> tuple[bytes, str, str | None]:
@@ -71,6 +73,39 @@ def _design_lines(body: Mapping[str, Any]) -> list[str]:
     ]
 
 
+def _severity_lines(body: Mapping[str, Any]) -> list[str]:
+    """Tell the simulated severity: supported where the claim holds, falsified where it fails."""
+    from verdiv.preregistration.severity import severity_shares
+
+    record = body.get("severity")
+    if record is None:
+        return []
+    lines = [
+        f"  severity, {record['runs']} simulated runs a world from seed {record['seed']}:",
+        "    rule  supported where true  falsified where true  falsified where false",
+    ]
+    for rule, row in severity_shares(record).items():
+        cells = [row[name] for name in ("supported_if_true", "falsified_if_true", "falsified_if_false")]
+        shown = ["no such world" if c is None else f"{c / record['runs']:.2f}" for c in cells]
+        lines.append(f"    {rule:<5} {shown[0]:>20}  {shown[1]:>20}  {shown[2]:>21}")
+    return lines
+
+
+@contextlib.contextmanager
+def simulating() -> Iterator[Callable[[Preregistration, int, int], Mapping[str, Any]]]:
+    """Give a function that simulates the severity of a plan and shows how far it is."""
+    from verdiv.cli.progress import ProgressBar
+
+    with ProgressBar() as bar:
+
+        def simulate(plan: Preregistration, runs: int, seed: int) -> Mapping[str, Any]:
+            from verdiv.analysis.severity import simulate_severity
+
+            return simulate_severity(plan, runs, seed, progress=bar)
+
+        yield simulate
+
+
 def lock_lines(record: Mapping[str, Any], path: Path) -> list[str]:
     """Tell a lock that was just made."""
     body = record["body"]
@@ -79,6 +114,7 @@ def lock_lines(record: Mapping[str, Any], path: Path) -> list[str]:
         f"  digest:  {record['digest']}",
         f"  time:    {body['time']}, by this machine's clock",
         *_design_lines(body),
+        *_severity_lines(body),
         f"Next: commit {path.name}, then run; verdiv verify {path} says what the lock is worth.",
     ]
 

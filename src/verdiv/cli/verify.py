@@ -49,12 +49,16 @@ def verify(
         typer.Option("--export", help="Folder for PRML manifests, an in-toto statement and an RO-Crate."),
     ] = None,
     force: options.Force = False,
+    severity: Annotated[
+        bool,
+        typer.Option("--severity", help="Simulate the locked severity again, and compare every verdict."),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
 ) -> int:
     """Recompute digests, links, registration and files; state the strength that was checked, and no more."""
     import json
 
-    from verdiv.cli.lock_work import report_json, report_lines
+    from verdiv.cli.lock_work import report_json, report_lines, simulating
     from verdiv.cli.run_analysis import VOID
     from verdiv.errors import Fault, InputRefused, UsageRefused
     from verdiv.preregistration.proofs import signature_proof, timestamp_proof
@@ -74,7 +78,8 @@ def verify(
         proofs.append(signature_proof(signature, public_key))
     if timestamp is not None and ca is not None:
         proofs.append(timestamp_proof(timestamp, ca))
-    report = verify_lock(lock, registration=prereg, proofs=proofs)
+    with simulating() as simulate:
+        report = verify_lock(lock, registration=prereg, proofs=proofs, again=simulate if severity else None)
     typer.echo(json.dumps(report_json(report), indent=2) if as_json else "\n".join(report_lines(report)))
     if export is not None and report.lock is not None and not report.broken:
         from verdiv.preregistration.exports import export_lock

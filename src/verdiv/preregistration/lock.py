@@ -11,7 +11,7 @@ import contextlib
 import hashlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
@@ -21,7 +21,7 @@ from verdiv import __version__
 from verdiv.errors import Fault, InputRefused, UsageRefused
 from verdiv.preregistration.canonical import canonical_bytes, digest_of
 from verdiv.preregistration.outlook import outlook
-from verdiv.preregistration.plan import Preregistration
+from verdiv.preregistration.plan import Preregistration, RegisteredPlan
 from verdiv.preregistration.reader import parse_preregistration
 from verdiv.runlog.storage import OutputFile, write_failed
 
@@ -32,6 +32,7 @@ __all__ = [
     "default_lock_path",
     "lock_bytes",
     "lock_plan",
+    "locked_plan",
     "now",
     "plan_body",
     "record_of",
@@ -165,6 +166,17 @@ def plan_body(
     }
 
 
+def locked_plan(body: Mapping[str, Any]) -> RegisteredPlan:
+    """Read the plan in a record's body.
+
+    Raises
+    ------
+    ValueError
+        It is no plan that this version reads.
+    """
+    return RegisteredPlan.model_validate_json(canonical_bytes(body["plan"], "plan"))
+
+
 def _is_file(base: Path, name: str) -> bool:
     """Whether words are the path of a file under the folder; never looks elsewhere."""
     pure = PurePosixPath(name)
@@ -232,6 +244,7 @@ def lock_plan(
     extra: Sequence[str] = (),
     author: str | None = None,
     time: str | None = None,
+    severity: Callable[[Preregistration], Mapping[str, Any]] | None = None,
 ) -> dict[str, Any]:
     """Lock a registration into a new file.
 
@@ -249,6 +262,8 @@ def lock_plan(
         Who locks, where another than the registration's authors.
     time
         RFC 3339; this machine's clock if absent.
+    severity
+        Simulates the design; what it returns is stored as ``severity``. It sees the plan as the lock holds it.
 
     Returns
     -------
@@ -272,6 +287,8 @@ def lock_plan(
         "tool": {"name": "verdiv", "version": __version__},
         **plan_body(data, name, path.parent, extra, registration=registration),
     }
+    if severity is not None:
+        body["severity"] = dict(severity(locked_plan(body)))
     record = record_of(body)
     write_lock(path, [record])
     return record

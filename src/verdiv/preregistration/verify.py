@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import hashlib
-import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path, PurePosixPath
+from typing import Any, TypeAlias
 
 from verdiv import __version__, fixtures
 from verdiv.errors import Fault, VerdivError
 from verdiv.preregistration.canonical import digest_of
-from verdiv.preregistration.lock import stated_plan
+from verdiv.preregistration.lock import locked_plan, stated_plan
 from verdiv.preregistration.lockfile import Lock, read_lock
 from verdiv.preregistration.outlook import outlook
-from verdiv.preregistration.plan import RegisteredPlan
+from verdiv.preregistration.plan import Preregistration
 from verdiv.preregistration.reader import MAX_BYTES, parse_preregistration
+from verdiv.preregistration.severity import severity_faults
 from verdiv.preregistration.strength import Proof, Strength, git_history, git_proof, strength_of
 
-__all__ = ["CheckOutcome", "LockCheck", "LockReport", "verify_lock"]
+__all__ = ["Again", "CheckOutcome", "LockCheck", "LockReport", "verify_lock"]
+
+Again: TypeAlias = Callable[[Preregistration, int, int], Mapping[str, Any]]
+"""Simulates the severity of a plan, given runs a world and seed."""
 
 
 class CheckOutcome(StrEnum):
@@ -166,12 +170,40 @@ def _check_outlook(lock: Lock) -> LockCheck:
         message = f"made by version {str(tool)[:20]}, this is {__version__}: the closed forms may differ"
         return LockCheck("lock.outlook", CheckOutcome.COULD_NOT_RUN, message)
     try:
-        plan = RegisteredPlan.model_validate_json(json.dumps(lock.current["plan"]))
+        plan = locked_plan(lock.current)
     except ValueError:
         return _finding("lock.outlook", "the locked plan is no plan that this version reads")
     if digest_of(outlook(plan)) != digest_of(lock.current["outlook"]):
         return _finding("lock.outlook", "draws and bills do not follow from the locked plan")
     return _passed("lock.outlook", "draws and bills follow from the locked plan")
+
+
+def _check_severity(lock: Lock, again: Again | None) -> LockCheck:
+    """Read the simulated severity, and simulate it again where asked."""
+    name = "lock.severity"
+    record = lock.current.get("severity")
+    if record is None:
+        said = "the lock holds no simulated severity"
+        return LockCheck(name, CheckOutcome.NOT_APPLICABLE, said)
+    faults = list(severity_faults(record))
+    if faults:
+        return _finding(name, "the simulated severity does not hold together: " + "; ".join(faults[:3]))
+    said = f"verdicts of {record['runs']} simulated runs a world, seed {record['seed']}"
+    if again is None:
+        return _passed(name, f"{said}, not simulated again")
+    try:
+        fresh = again(locked_plan(lock.current), record["runs"], record["seed"])
+    except (ValueError, VerdivError) as error:
+        return LockCheck(
+            name, CheckOutcome.COULD_NOT_RUN, f"{said}, cannot be simulated again: {error}"[:300]
+        )
+    if fresh["versions"] != record.get("versions"):
+        versions = ", ".join(f"{k} {v}" for k, v in dict(record.get("versions") or {}).items())
+        message = f"{said}, made by {versions[:100] or 'unknown versions'}: others need not agree run by run"
+        return LockCheck(name, CheckOutcome.COULD_NOT_RUN, message)
+    if digest_of(fresh) != digest_of(record):
+        return _finding(name, f"{said}: simulated again, other verdicts come out")
+    return _passed(name, f"{said}, the same when simulated again")
 
 
 def verify_lock(
@@ -180,6 +212,7 @@ def verify_lock(
     registration: Path | None = None,
     proofs: Sequence[Callable[[Lock], Proof]] = (),
     use_git: bool = True,
+    again: Again | None = None,
 ) -> LockReport:
     """Check a lock: its own digests and links, the registration, every file, and what vouches for its time.
 
@@ -193,6 +226,8 @@ def verify_lock(
         Further proofs to check: signatures, timestamps.
     use_git
         Ask git about the file's history.
+    again
+        Simulates the severity of a plan with so many runs and this seed, to compare it with the locked one.
 
     Returns
     -------
@@ -218,6 +253,7 @@ def verify_lock(
         *_check_registration(lock, base, registration),
         *_check_files(lock, base),
         _check_outlook(lock),
+        _check_severity(lock, again),
     ]
     found = [prove(lock) for prove in proofs]
     checks += [

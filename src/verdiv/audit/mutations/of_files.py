@@ -12,6 +12,7 @@ from verdiv.preregistration import read_preregistration
 from verdiv.preregistration.amend import amend_lock
 from verdiv.preregistration.lock import lock_bytes, lock_plan, record_of
 from verdiv.preregistration.lockfile import read_lock
+from verdiv.preregistration.rules import RULE_IDS
 
 __all__ = ["LOCK_BREAKAGES", "RESULTS_BREAKAGES", "moved_figure"]
 
@@ -71,6 +72,17 @@ def _forged_outlook(run: CleanRun) -> None:
     run.lock_path.write_bytes(lock_bytes([record_of(body)]))
 
 
+def _forged_severity(run: CleanRun) -> None:
+    body = dict(read_lock(run.lock_path).first)
+    told = {"world": "null", "verdicts": "ssss"}
+    body["severity"] = {
+        "runs": 5,
+        "seed": 1,
+        "rules": {rule: {"true": told, "false": None} for rule in RULE_IDS},
+    }
+    run.lock_path.write_bytes(lock_bytes([record_of(body)]))
+
+
 def _other_suite(run: CleanRun) -> None:
     run.suite_path.write_bytes(run.suite_path.read_bytes() + b"\n")
 
@@ -96,6 +108,7 @@ LOCK_BREAKAGES: tuple[tuple[str, str, Callable[[CleanRun], None]], ...] = (
     ("a key given twice in the lock", "lock.digest", _repeated_key),
     ("an amendment taken out", "lock.digest", _dropped_amendment),
     ("an outlook forged, digest renewed", "lock.outlook", _forged_outlook),
+    ("a severity with a run left out", "lock.severity", _forged_severity),
     ("a suite changed after the lock", "lock.files", _other_suite),
     ("an amendment after the outcomes", "lock.amended_after_data", _late_amendment),
     ("an alternative inside its claim", "rules.regions", _soft_alternative),

@@ -162,6 +162,45 @@ def _predictive(diagnostics: Mapping[str, Any]) -> Subsection:
     return Subsection("predictive-part", "Predictive checks", (table,))
 
 
+def _simulated(document: Mapping[str, Any]) -> tuple[Table, ...]:
+    """Build the table of verdicts simulated before the run; nothing where the lock holds none."""
+    locked = (document.get("preregistration") or {}).get("severity")
+    if not locked:
+        return ()
+    runs = locked["runs"]
+
+    def told(row: Mapping[str, Any], verdict: str, side: str) -> Cell:
+        hits, world = row.get(f"{verdict}_if_{side}"), row.get(f"world_if_{side}")
+        if hits is None:
+            return Cell("no such world", "missing")
+        return Cell(probability(hits / runs), note=f"{count(hits)} of {count(runs)}, {clean(world)}")
+
+    rows = tuple(
+        (
+            Cell(rule, note=words.name),
+            told(locked["rules"][rule], "supported", "true"),
+            told(locked["rules"][rule], "falsified", "true"),
+            told(locked["rules"][rule], "falsified", "false"),
+        )
+        for rule, words in RULES.items()
+        if rule in locked["rules"]
+    )
+    return (
+        Table(
+            "simulated-severity",
+            "Simulated before the run: how often the design decides each rule",
+            (
+                Column("Rule"),
+                Column("Supported where the claim holds", numeric=True),
+                Column("Falsified where it holds", numeric=True),
+                Column("Falsified where it fails", numeric=True),
+            ),
+            rows,
+            notes=(f"Stored in the lock; {count(runs)} runs a world from seed {locked['seed']}.",),
+        ),
+    )
+
+
 def _severity(document: Mapping[str, Any]) -> Subsection:
     supported: list[Row] = []
     others: list[Row] = []
@@ -206,6 +245,7 @@ def _severity(document: Mapping[str, Any]) -> Subsection:
                 empty="no interval rules anything out",
                 notes=(f"Intervals: {', '.join(named)}.",) if named else (),
             ),
+            *_simulated(document),
         ),
     )
 
