@@ -6,6 +6,7 @@ minus that chance, which is exact, by bound and correlation; ``--simulate`` draw
 
     python studies/rare.py
     python studies/rare.py --simulate 20000
+    python studies/rare.py --few 400
 """
 
 from __future__ import annotations
@@ -100,13 +101,43 @@ def simulated(n: Array, p: float, icc: float, samples: int, rng: np.random.Gener
     return float((rng.binomial(n.astype(int), theta).sum(axis=1) == 0).mean())
 
 
+def covered_by_direct(n: Array, p: float, icc: float, runs: int, rng: np.random.Generator) -> float:
+    """Share of simulated runs whose direct bound lies above the rate, whatever was seen."""
+    hits = 0
+    kappa = 1.0 / icc - 1.0
+    for run in range(runs):
+        theta = rng.beta(p * kappa, (1.0 - p) * kappa, len(n))
+        b = Bootstrap(np.zeros(len(n), dtype=np.int64), np.ones(1), draws=1000, seed=run)
+        b.extend({"k": rng.binomial(n.astype(int), theta).astype(float), "n": n})
+        hits += float(np.quantile(b.rate("k", "n", "n"), LEVEL)) >= p
+    return hits / runs
+
+
+def few(runs: int) -> None:
+    """Print coverage at rates at which few tasks show an event, or none."""
+    rng = np.random.default_rng(1)
+    touched = (0.7, 1.5, 3.0, 6.0)
+    print("| tasks × draws | icc | " + " | ".join(f"{t:g} tasks" for t in touched) + " |")
+    print("|---|---|" + "---|" * len(touched))
+    for name, n in DESIGNS.items():
+        for icc in (0.3, 0.9):
+            found = [covered_by_direct(n, t / len(n), icc, runs, rng) for t in touched]
+            print(f"| {name} | {icc:g} | " + " | ".join(f"{c:.3f}" for c in found) + " |")
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--simulate", type=int, default=0)
+    parser.add_argument(
+        "--few", type=int, default=0, help="Simulated runs a cell at rates that show a few events."
+    )
     args = parser.parse_args()
+    if args.few:
+        few(args.few)
+        return
     rng = np.random.default_rng(1)
     print(
         "| tasks × draws | bound of 0/n | its value | "
