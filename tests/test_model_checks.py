@@ -194,3 +194,16 @@ def test_archive_goes_through_netcdf(tmp_path: Path) -> None:
     stack.write_netcdf(rebuilt, tmp_path / "again.nc")
     again = stack.arrays(stack.read_netcdf(tmp_path / "again.nc"), "posterior")
     assert np.array_equal(again["tau"], posterior["tau"])
+
+
+def test_divergences_go_through_netcdf(tmp_path: Path) -> None:
+    """A sampler's yes-or-no statistics survive a netCDF file, which has no such type, as what they were."""
+    diverging = np.zeros((4, 1000), dtype=np.bool_)
+    diverging[2, 7] = True
+    stats_of_draws = {"diverging": diverging, "tree_depth": np.full((4, 1000), 3)}
+    archive = fit_archive(SUMMARY, [], GRID, {}, Priors(), chains=4, sample_stats=stats_of_draws)
+    archive.write(tmp_path / "fit.nc")
+    back = stack.arrays(stack.read_netcdf(tmp_path / "fit.nc"), "sample_stats")
+    assert back["diverging"].dtype == np.bool_
+    assert np.array_equal(back["diverging"], diverging)
+    assert np.array_equal(back["tree_depth"], stats_of_draws["tree_depth"])

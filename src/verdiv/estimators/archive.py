@@ -64,7 +64,12 @@ class FitArchive:
                         if axis not in part.dimensions:
                             part.dimensions[axis] = size
                             _label(part, axis, size, self.coords.get(axis), h5py.string_dtype())
-                    part.create_variable(name, axes, data=values, compression="gzip", compression_opts=4)
+                    yes_or_no = values.dtype == np.bool_
+                    data = values.astype(np.int8) if yes_or_no else values
+                    made = part.create_variable(name, axes, data=data, compression="gzip", compression_opts=4)
+                    if yes_or_no:
+                        # netCDF has no such type; readers that know the mark give it back.
+                        made.attrs["dtype"] = "bool"
 
     def inference_data(self) -> Any:
         """Return it as InferenceData (ArviZ 0.x) or DataTree (ArviZ 1.x), which it imports."""
