@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-__all__ = ["BUNDLED", "Recipe", "facts_of", "make"]
+__all__ = ["BUNDLED", "Recipe", "counted", "facts_of", "make"]
 
 BUNDLED = "smollm2-135m"
 """The shipped run and its registration."""
@@ -72,14 +72,20 @@ def make(recipe: Recipe, folder: Path) -> dict[str, int]:
         Numbers of draws, tasks, families, distinct patterns of counts, and rows that rivals see.
     """
     log = recipe.log(folder)
+    # Copies are known by what they are copied from: a long log is not tallied only to say how long it is.
+    base = log if recipe.copies == 1 else log.with_name(f"base-{log.name}")
     if recipe.tasks:
-        _simulate(recipe, log)
+        _simulate(recipe, base)
     else:
         from verdiv import fixtures
 
         with fixtures.as_path("runs", BUNDLED) as shipped:
             shutil.copyfile(shipped, log)
-    found = _count(log, folder)
+    found = counted(base, folder)
+    if base != log:
+        found = {**found, "draws": found["draws"] * recipe.copies, "tasks": found["tasks"] * recipe.copies}
+        _repeat(base, log, recipe.copies)
+        base.unlink()
     if found["draws"] <= SHOWN_TO_RIVALS:
         found["rows"] = _write_rows(log, recipe.rows(folder))
     recipe.facts(folder).write_text(json.dumps({"recipe": asdict(recipe), **found}), encoding="utf-8")
@@ -95,13 +101,9 @@ def _simulate(recipe: Recipe, log: Path) -> None:
         kinds = [world.families[i % len(world.families)] for i in range(recipe.families)]
         named = tuple(replace(kind, name=f"f{i:04d}", weight=1.0) for i, kind in enumerate(kinds))
         world = replace(world, families=named)
-    base = log if recipe.copies == 1 else log.with_name(f"base-{log.name}")
     simulate_to_file(
-        base, tasks=recipe.tasks, seed=SEED, replicates=recipe.replicates, world=world, overwrite=True
+        log, tasks=recipe.tasks, seed=SEED, replicates=recipe.replicates, world=world, overwrite=True
     )
-    if base != log:
-        _repeat(base, log, recipe.copies)
-        base.unlink()
 
 
 def _repeat(base: Path, log: Path, copies: int) -> None:
@@ -141,8 +143,8 @@ def _renamed(table: Any, copy: int) -> Any:
     return table
 
 
-def _count(log: Path, folder: Path) -> dict[str, int]:
-    """Tally a log and count what it holds."""
+def counted(log: Path, folder: Path) -> dict[str, int]:
+    """Tally a log into a folder and return its numbers of draws, tasks, families and distinct patterns of counts."""
     from verdiv.cli import main as command
 
     tally = folder / f"{log.name}.tally.parquet"
@@ -152,10 +154,6 @@ def _count(log: Path, folder: Path) -> dict[str, int]:
         command()
     finally:
         sys.argv = said
-    return _shape(tally)
-
-
-def _shape(tally: Path) -> dict[str, int]:
     import pyarrow.parquet as pq
 
     from verdiv.analysis.tallyfile import read_tally

@@ -38,7 +38,7 @@ RIVALS_PYTHON = HERE / ".venv" / "bin" / "python"
 RUNS = 3
 """Times a short cell is run at most."""
 
-WORTH = 10.0
+WORTH = 6.0
 """Seconds after which a cell is not run once more."""
 
 

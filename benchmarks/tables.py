@@ -35,9 +35,9 @@ megabytes at peak. Short ones run up to three times, and the median stands. A pr
 ----
 verdiv reads the whole log and reports on every stage, arm and rule. The others see the scored first draws of the small
 model as a table of rows (task, family, correct) and fit one rate: a part of the question, so the ratios understate what
-the report would cost by their means. HiBayES is run as far as its fit, without its checks, plots and tables; its guide
-has it group the rows into counts first, and it is timed with that and without. Its whole command, checks and plots
-included, is timed on two logs, and so is its model of tasks within families. GEE has no posterior.
+the report would cost by their means. HiBayES is run as far as its fit, without its checks, plots and tables, and groups
+the rows into counts first, as its guide has it. On some logs it is timed row by row too, with its model of tasks within
+families, and as its whole command with checks and plots. GEE has no posterior.
 ----
 Smallest bulk effective sample size among what is estimated, a second of the whole process; in brackets the effective
 sample size. verdiv's is the smallest of all stages it fits; the others' that of the mean and scales of their one rate.

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from benchmarks.data import Recipe, facts_of, make
+from benchmarks.data import Recipe, counted, facts_of, make
 from benchmarks.growth import extrapolated, fit_growth
 from benchmarks.measure import Cost, last_record, machine, measure
 from benchmarks.picture import axes_picture, rows_picture
@@ -252,6 +252,8 @@ def test_copies_multiply_tasks_and_not_patterns(tmp_path: Path) -> None:
     assert second["patterns"] == first["patterns"] <= 14
     assert second["rows"] == 3 * first["rows"]
     assert facts_of(thrice, tmp_path) == second
+    told = {name: value for name, value in second.items() if name != "rows"}
+    assert counted(thrice.log(tmp_path), tmp_path) == told
     assert facts_of(replace(thrice, copies=4), tmp_path) is None
 
 
