@@ -63,7 +63,8 @@ def fit_growth(costs: Mapping[float, float], *, decades: float | None = None) ->
 def extrapolated(costs: Mapping[float, float], size: float, *, decades: float = 2.0) -> float | None:
     """Carry the largest measured cost on to a larger size, along the law of the last powers of ten.
 
-    The line starts at the largest measurement and not at the fitted law, so that it joins what was seen.
+    The line starts at the largest measurement and not at the fitted law, so that it joins what was seen, and never
+    falls.
 
     Parameters
     ----------
@@ -84,4 +85,4 @@ def extrapolated(costs: Mapping[float, float], size: float, *, decades: float = 
         return None
     if size < law.largest:
         raise ValueError(f"{size:g} lies inside what was measured, up to {law.largest:g}")
-    return float(costs[law.largest] * (size / law.largest) ** law.exponent)
+    return float(costs[law.largest] * (size / law.largest) ** max(law.exponent, 0.0))

@@ -90,6 +90,7 @@ def test_extrapolation_starts_at_the_largest_measurement() -> None:
     assert extrapolated(costs, 1e7) == pytest.approx(100.0)
     assert extrapolated(costs, 1e9) == pytest.approx(100.0 * 100**law.exponent)
     assert extrapolated({1e3: 1.0}, 1e9) is None
+    assert extrapolated({1e3: 4.0, 1e4: 3.0}, 1e9) == pytest.approx(3.0)
     with pytest.raises(ValueError, match="inside"):
         extrapolated(costs, 1e6)
 
@@ -161,7 +162,7 @@ def test_rows_table_extrapolates_from_the_largest_only(results: Results) -> None
     lines = rows_table(results)
     tally = row(lines, LABELS["tally"])
     assert tally[1].startswith("0.00 s")
-    assert tally[-3:] == ["1.00", "1.00", "1,000 s"]
+    assert tally[-3:] == ["1.00", "1.00", "1,000 s / 1,000 s"]
     report = row(lines, LABELS["report"])
     assert (report[-4], report[-1]) == ("—", "—")
     summed = row(lines, "verdiv tally, log to counts + counts to full report")
