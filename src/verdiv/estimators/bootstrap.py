@@ -146,7 +146,7 @@ class Bootstrap:
         for start in range(0, len(arrays), AT_ONCE):
             rows = np.empty((len(arrays[start : start + AT_ONCE]), self.tasks))
             for row, values in zip(rows, arrays[start : start + AT_ONCE], strict=True):
-                np.take(values, self._order, out=row)
+                np.take(values, self._order, out=row, mode="clip")  # unlike "raise", without a buffer
             sums = self._task_weights.sums(rows.T)
             found += [np.ascontiguousarray(sums[:, :, j]) for j in range(sums.shape[2])]
         for name, key in places.items():
