@@ -30,6 +30,7 @@ __all__ = [
     "Seen",
     "Stretch",
     "bucket_count",
+    "counted_together",
     "deal_groups",
     "deal_lines",
     "linked",
@@ -89,7 +90,7 @@ class Part:
     rows: int
     labels: Mapping[str, tuple[str, ...]]
     """Column to the names behind its numbers."""
-    before: int
+    before: int = 0
     """Draws of the log that stand before the first whose ``row`` is 0."""
 
 
@@ -100,6 +101,11 @@ class Hand:
     parts: tuple[Part, ...]
     """One a bucket."""
     seen: Seen
+
+    @property
+    def rows(self) -> int:
+        """Draws in all buckets."""
+        return sum(part.rows for part in self.parts)
 
     def behind(self, rows: int) -> Hand:
         """Return the same draws, with so many others of their log before them."""
@@ -112,6 +118,30 @@ class Bench:
 
     folder: Path
     buckets: int
+
+
+def counted_together(rows: Sequence[int], most: int) -> list[int]:
+    """Tell which buckets are counted together: the group of each, buckets in order.
+
+    Parameters
+    ----------
+    rows
+        Draws in each bucket.
+    most
+        Draws in one group, unless a single bucket has more.
+
+    Examples
+    --------
+    >>> counted_together([200, 40, 0, 20], 250)
+    [0, 0, 0, 1]
+    """
+    groups, group, held = [], 0, 0
+    for bucket in rows:
+        if held and held + bucket > most:
+            group, held = group + 1, 0
+        held += bucket
+        groups.append(group)
+    return groups
 
 
 def bucket_count(paths: Sequence[str]) -> int:
@@ -145,6 +175,8 @@ class Dealer:
         self._names: dict[str, dict[str, int]] = {name: {} for name in LABELS}
         self._place: dict[str, int] = {}
         self._waiting: list[Any] = []
+        self._buckets: list[IntArray] = []
+        """Bucket of each draw that waits."""
         self._held = 0
         self._stack = ExitStack()
 
@@ -169,16 +201,20 @@ class Dealer:
         """Take the next draws of a log, a batch of the flat schema."""
         columns = [self._stored(one.name, batch.column(one.name)) for one in FLAT_SCHEMA]
         columns.append(pa.array(np.full(batch.num_rows, log, dtype=np.int64)))
-        self._look(batch, log)
+        task = batch.column("task_id")
+        tasks = task.dictionary.to_pylist()
+        self._look(batch, log, tasks)
+        places = [self._place.setdefault(n, zlib.crc32(n.encode()) % len(self.paths)) for n in tasks]
+        self._buckets.append(np.array(places, dtype=np.int64)[task.indices.to_numpy()])
         self._waiting.append(pa.RecordBatch.from_arrays(columns, schema=STORE_SCHEMA))
         self._held += batch.num_rows
         if self._held >= DEALT_AT_ONCE:
             self._flush()
 
-    def hand(self, before: int = 0) -> Hand:
-        """Return what was dealt, once the files are closed, and how many draws of the log stand before."""
+    def hand(self) -> Hand:
+        """Return what was dealt, once the files are closed."""
         labels = {name: tuple(places) for name, places in self._names.items()}
-        parts = [Part(path, rows, labels, before) for path, rows in zip(self.paths, self.rows, strict=True)]
+        parts = [Part(path, rows, labels) for path, rows in zip(self.paths, self.rows, strict=True)]
         return Hand(tuple(parts), self.seen)
 
     def _stored(self, name: str, column: Any) -> Any:
@@ -189,7 +225,7 @@ class Dealer:
         table = np.array([*known, -1], dtype=np.int32)
         return pa.array(table[pc.fill_null(column.indices, len(known)).to_numpy()])
 
-    def _look(self, batch: Any, log: int) -> None:
+    def _look(self, batch: Any, log: int, tasks: Sequence[str]) -> None:
         arm, attempt = batch.column("arm"), batch.column("attempt").to_numpy()
         most = np.zeros(len(arm.dictionary), dtype=np.int64)
         np.maximum.at(most, arm.indices.to_numpy(), attempt)
@@ -197,7 +233,7 @@ class Dealer:
             if reached:
                 self.seen.attempts[name] = max(self.seen.attempts.get(name, 1), reached)
         task, family = batch.column("task_id"), batch.column("family")
-        tasks, families = task.dictionary.to_pylist(), family.dictionary.to_pylist()
+        families = family.dictionary.to_pylist()
         pairs = np.unique(
             task.indices.to_numpy().astype(np.int64) * len(families) + family.indices.to_numpy()
         )
@@ -211,11 +247,8 @@ class Dealer:
         if not self._waiting:
             return
         table = pa.Table.from_batches(self._waiting).combine_chunks()
-        self._waiting, self._held = [], 0
-        coded = table["task_id"].combine_chunks().dictionary_encode()
-        names = coded.dictionary.to_pylist()
-        places = [self._place.setdefault(n, zlib.crc32(n.encode()) % len(self.paths)) for n in names]
-        bucket = np.array(places, dtype=np.int64)[coded.indices.to_numpy()]
+        bucket = np.concatenate(self._buckets)
+        self._waiting, self._buckets, self._held = [], [], 0
         dealt = table.take(pa.array(np.argsort(bucket, kind="stable")))
         ends = [0, *np.cumsum(np.bincount(bucket, minlength=len(self.paths))).tolist()]
         for i, file in enumerate(self._files):
@@ -229,7 +262,6 @@ class Stretch:
     """A stretch of a log that was read and dealt by itself."""
 
     hand: Hand
-    rows: int
     names: NameHashes
     first: str | None = None
     """Link of its first line to what stands before it, where the log is JSONL."""
@@ -250,8 +282,7 @@ def deal_groups(path: str, log: int, bench: Bench, groups: tuple[int, int], name
         for batch in span.batches():
             dealer.add(batch, log)
     span.faults.refuse()
-    hand = dealer.hand()
-    return Stretch(hand, sum(part.rows for part in hand.parts), span.names)
+    return Stretch(dealer.hand(), span.names)
 
 
 def deal_lines(path: str, log: int, bench: Bench, lines: tuple[int, int], name: str) -> Stretch | None:
@@ -265,7 +296,7 @@ def deal_lines(path: str, log: int, bench: Bench, lines: tuple[int, int], name: 
                 dealer.add(batch, log)
     except Uneven:
         return None
-    return Stretch(dealer.hand(), span.rows, names, span.first, span.head)
+    return Stretch(dealer.hand(), names, span.first, span.head)
 
 
 def linked(stretches: Sequence[Stretch | None], frame: Frame) -> list[Stretch] | None:
@@ -276,7 +307,7 @@ def linked(stretches: Sequence[Stretch | None], frame: Frame) -> list[Stretch] |
         if stretch is None or stretch.first != head or stretch.head is None:
             return None
         out.append(replace(stretch, hand=stretch.hand.behind(rows)))
-        head, rows = stretch.head, rows + stretch.rows
+        head, rows = stretch.head, rows + stretch.hand.rows
         names.take(stretch.names)
     footer = frame.footer
     whole = footer.prev == footer.head == head and footer.draws == rows and names.hold()

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from verdiv.analysis.counting import Counts
-from verdiv.analysis.dealing import BUCKET_ROWS, bucket_count
+from verdiv.analysis.dealing import BUCKET_ROWS, bucket_count, counted_together
 from verdiv.analysis.gather import common_gate, default_plan
 from verdiv.analysis.tallying import Bucket, chosen_budget, combine_buckets, count_table
 from verdiv.errors import Fault, InputRefused, MissingExtra
@@ -79,23 +79,6 @@ def _opened(path: str) -> tuple[ParquetLog, InputFile, tuple[Finding, ...]]:
         raise InputRefused(f"{path} refused", [fault])
     status: Status = "complete" if log.footer is not None else "incomplete"
     return log, InputFile(path, digest, log.rows, 0, status, log.header.gate.value), findings
-
-
-def _parts(rows: Sequence[int]) -> list[int]:
-    """Tell which buckets are counted together, as one machine does: the part of each, buckets in order.
-
-    Examples
-    --------
-    >>> _parts([200_000, 40_000, 0, 20_000])
-    [0, 0, 0, 1]
-    """
-    parts, part, held = [], 0, 0
-    for bucket in rows:
-        if held and held + bucket > BUCKET_ROWS:
-            part, held = part + 1, 0
-        held += bucket
-        parts.append(part)
-    return parts
 
 
 def _count(table: Any, *, gate: str, b_max: int, plan: Preregistration | None) -> Any:
@@ -218,7 +201,9 @@ def _tally(
 
     b_max = chosen_budget(families, attempts, gate, plan, max_budget, exploratory)
     say("counting draws")
-    part = f.element_at(f.array(*(f.lit(p) for p in _parts(rows))), f.col("bucket") + 1)
+    part = f.element_at(
+        f.array(*(f.lit(p) for p in counted_together(rows, BUCKET_ROWS))), f.col("bucket") + 1
+    )
     count = partial(_count, gate=gate, b_max=b_max, plan=plan)
     try:
         dealt = frame.withColumn("part", part.cast("int")).groupBy("part")

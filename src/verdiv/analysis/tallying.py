@@ -23,6 +23,7 @@ from verdiv.analysis.dealing import (
     Seen,
     Stretch,
     bucket_count,
+    counted_together,
     deal_groups,
     deal_lines,
     linked,
@@ -112,19 +113,14 @@ def count_table(table: Any, *, gate: str, b_max: int, plan: Preregistration | No
 
 def _groups(hands: Sequence[Hand]) -> list[list[Part]]:
     """Put small buckets together; the parts of one bucket stand in the order of the hands."""
-    groups: list[list[Part]] = []
-    held = BUCKET_ROWS + 1
-    for bucket in zip(*(hand.parts for hand in hands), strict=True):
-        parts = [part for part in bucket if part.rows]
-        rows = sum(part.rows for part in parts)
-        if rows == 0:
-            continue
-        if held + rows > BUCKET_ROWS:
-            groups.append([])
-            held = 0
-        groups[-1] += parts
-        held += rows
-    return groups
+    buckets = [
+        [part for part in bucket if part.rows] for bucket in zip(*(hand.parts for hand in hands), strict=True)
+    ]
+    places = counted_together([sum(part.rows for part in bucket) for bucket in buckets], BUCKET_ROWS)
+    groups: list[list[Part]] = [[] for _ in range(places[-1] + 1)]
+    for place, bucket in zip(places, buckets, strict=True):
+        groups[place] += bucket
+    return [group for group in groups if group]
 
 
 def votes_in(parts: Sequence[Part]) -> int:
@@ -289,7 +285,7 @@ def _deal_log(
             names = NameHashes()
             for stretch in stretches:
                 names.take(stretch.names)
-            log.read_apart(sum(stretch.rows for stretch in stretches), names)
+            log.read_apart(sum(hand.rows for hand in hands), names)
         log.finish()
         if log.rows == 0:
             raise InputRefused(

@@ -19,11 +19,11 @@ from verdiv.runlog.columns import MISSING, Chunk
 from verdiv.runlog.records import SHA256_PATTERN, Draw, PromptKind
 from verdiv.runlog.stamps import is_time, no_times, time_fault
 
-__all__ = ["Links", "draw_faults", "suspects"]
+__all__ = ["Links", "draw_faults", "is_digest", "suspects"]
 
 HEX = b"0123456789abcdef"
 
-_digest = re.compile(SHA256_PATTERN.removesuffix("$") + r"\Z").match
+is_digest = re.compile(SHA256_PATTERN.removesuffix("$") + r"\Z").match
 
 
 def draw_faults(draw: Draw, where: str, line: int) -> list[Fault]:
@@ -48,7 +48,7 @@ def draw_faults(draw: Draw, where: str, line: int) -> list[Fault]:
             where, "64 lower-case hex digits", repr(text), "write the SHA-256 in hex", line=line, field=field
         )
         for field, text in (("prompt_sha256", draw.prompt_sha256), ("output_sha256", draw.output_sha256))
-        if text is not None and not _digest(text)
+        if text is not None and not is_digest(text)
     ]
     faults += [
         time_fault(where, text, line, field)
@@ -135,7 +135,7 @@ def _no_digest(column: NDArray[Any]) -> NDArray[np.bool_]:
     whole = "".join(said)
     if len(whole) == 64 * len(said) and whole.isascii() and not whole.encode().translate(None, HEX):
         return np.zeros(len(column), dtype=np.bool_)
-    return np.array([text is not None and not _digest(text) for text in column], dtype=np.bool_)
+    return np.array([text is not None and not is_digest(text) for text in column], dtype=np.bool_)
 
 
 class Links:

@@ -8,7 +8,6 @@ The columns are those of the draws table without outputs and what only a reader 
 from __future__ import annotations
 
 import binascii
-import re
 from typing import Any, cast
 
 import numpy as np
@@ -17,9 +16,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from verdiv.runlog.arrow import NESTED
+from verdiv.runlog.checks import is_digest
 from verdiv.runlog.columns import MISSING, Chunk, Masked
 from verdiv.runlog.parquet import ARROW_SCHEMA
-from verdiv.runlog.records import SHA256_PATTERN, STAMP_PATTERN
+from verdiv.runlog.records import STAMP_PATTERN
 from verdiv.runlog.stamps import instants, no_times
 
 __all__ = ["FLAT_SCHEMA", "LABELS", "chunk_batch", "faulty", "flatten"]
@@ -80,8 +80,6 @@ LEAVES = [
 
 DICTIONARIES = [name for name in (*CODED, "prompt_sha256") if name not in NESTED]
 """Columns that are read as dictionaries; those inside structs cannot be."""
-
-_digest = re.compile(SHA256_PATTERN.removesuffix("$") + r"\Z").match
 
 
 def chunk_batch(chunk: Chunk, first: int) -> Any:
@@ -196,7 +194,7 @@ def _digests(column: Any) -> tuple[Any, NDArray[np.bool_]]:
     kept = _unhexed(said)
     if kept is None:
         texts = column.to_pylist()
-        bad = np.array([text is not None and not _digest(text) for text in texts], dtype=np.bool_)
+        bad = np.array([text is not None and not is_digest(text) for text in texts], dtype=np.bool_)
         known = [
             None if text is None or wrong else bytes.fromhex(text)[:DIGEST_BYTES]
             for text, wrong in zip(texts, bad, strict=True)

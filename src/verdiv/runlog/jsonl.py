@@ -18,7 +18,7 @@ from verdiv.runlog.records import Draw, Footer, Header
 from verdiv.runlog.stamps import is_time, time_fault
 from verdiv.runlog.table import Finding, Status
 
-__all__ = ["Batch", "FaultList", "JsonlStream"]
+__all__ = ["Batch", "FaultList", "JsonlStream", "decode_record"]
 
 KEPT_FAULTS = 100
 """Faults kept in full; the rest are counted."""
@@ -28,7 +28,8 @@ MOST_FAULTS = 100_000
 
 FOOTER_REMEDY = "draws were dropped or added: go back to the log as it was written"
 
-_any = msgspec.json.Decoder(Header | Draw | Footer).decode
+decode_record = msgspec.json.Decoder(Header | Draw | Footer).decode
+"""Return the record of one line; raises for a line that holds none."""
 
 
 class FaultList:
@@ -157,7 +158,7 @@ class JsonlStream:
             self._refuse(Fault(path, "a whole header", "the beginning of one", remedy, line=1))
         faults = [version] if (version := unknown_version(value, path, 1)) else line_faults(line, path, 1)
         if not faults:
-            header = _any(line)
+            header = decode_record(line)
             if not isinstance(header, Header):
                 got = "a draw" if isinstance(header, Draw) else "a footer"
                 remedy = "a run log begins with its header: convert foreign logs first"
@@ -211,7 +212,7 @@ class JsonlStream:
     def _decoded(self, lines: list[bytes], start: int) -> list[Header | Draw | Footer | None]:
         """Return the records of lines; None and a fault for a line that holds none."""
         with contextlib.suppress(msgspec.DecodeError):
-            whole: list[Header | Draw | Footer | None] = list(map(_any, lines))
+            whole: list[Header | Draw | Footer | None] = list(map(decode_record, lines))
             if not self._thorough or not any(map(says_twice, lines)):
                 return whole
         return [self._record(line, number) for number, line in enumerate(lines, start)]
@@ -220,7 +221,7 @@ class JsonlStream:
         """Return the record of one line; None, and all its faults, for a line that holds none."""
         path = self.source.path
         try:
-            record: Header | Draw | Footer = _any(line)
+            record: Header | Draw | Footer = decode_record(line)
             if not (self._thorough and says_twice(line)):
                 return record
             reason = "a field twice"

@@ -10,16 +10,18 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
 
+from verdiv.runlog.chain import line_digest
 from verdiv.runlog.checks import suspects
 from verdiv.runlog.columns import Chunk, draw_chunk
-from verdiv.runlog.records import Draw, Footer, Header
+from verdiv.runlog.jsonl import decode_record
+from verdiv.runlog.lines import MAX_LINE
+from verdiv.runlog.records import Draw, Footer
 
 __all__ = ["Frame", "JsonlSpan", "Uneven", "framed", "line_spans"]
 
@@ -28,8 +30,6 @@ TAIL = 1 << 20
 
 BLOCK = 1 << 20
 """Bytes read at once."""
-
-_decode = msgspec.json.Decoder(Header | Draw | Footer).decode
 
 
 class Uneven(Exception):
@@ -61,12 +61,12 @@ def framed(path: str) -> Frame | None:
     if not header.endswith(b"\n") or len(lines) < 3 or lines[-1]:
         return None
     try:
-        footer = _decode(lines[-2])
+        footer = decode_record(lines[-2])
     except msgspec.DecodeError:
         return None
     if not isinstance(footer, Footer):
         return None
-    return Frame(len(header), size - len(lines[-2]) - 1, sha256(header[:-1]).hexdigest(), footer)
+    return Frame(len(header), size - len(lines[-2]) - 1, line_digest(header[:-1]), footer)
 
 
 def line_spans(path: str, frame: Frame, count: int) -> list[tuple[int, int]]:
@@ -117,12 +117,12 @@ class JsonlSpan:
 
     def _decoded(self, lines: Sequence[bytes]) -> list[Draw]:
         try:
-            records: list[Any] = list(map(_decode, lines))
+            records: list[Any] = list(map(decode_record, lines))
         except msgspec.DecodeError as error:
             raise Uneven from error
         if set(map(type, records)) != {Draw}:
             raise Uneven
-        digests = [sha256(line).hexdigest() for line in lines]
+        digests = [line_digest(line) for line in lines]
         if self.head is None:
             self.first = self.head = records[0].prev
         if [record.prev for record in records] != [self.head, *digests[:-1]]:
@@ -140,13 +140,9 @@ class JsonlSpan:
                 start += len(block)
                 lines = (rest + block).split(b"\n")
                 rest = lines.pop()
-                if not block or len(rest) > MAX_REST:
+                if not block or len(rest) > MAX_LINE:
                     raise Uneven
                 if lines:
                     yield lines
         if rest:
             raise Uneven
-
-
-MAX_REST = 1 << 26
-"""Longest line that is waited for."""
